@@ -70,9 +70,11 @@ class Engine:
     Attributes
     ----------
     name : of the library, as in the registry.
+    variables : environment variables that it reads by itself, which ``tvmc show-config`` shows.
     """
 
     name = ""
+    variables: tuple[str, ...] = ()
 
     # --- the process ------------------------------------------------------------------------------------
 

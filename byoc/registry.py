@@ -6,11 +6,13 @@
     host       host                               mxplan_host       host/backend      host/engine
 
 Both sides are made when somebody asks for them: the planner's imports TVM, which running a compiled library
-does without.  ``register`` adds a library of somebody else's; docs/adding_a_backend.md shows one.
+does without.  ``register`` adds a library of somebody else's, and so does an installed distribution with an
+entry point in the group ``tvm_mxplan.libraries``; docs/adding_a_backend.md shows one.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -96,6 +98,8 @@ _LIBRARIES = {
     )
 }
 _engines: dict[str, Engine] = {}
+GROUP = "tvm_mxplan.libraries"
+"""Of entry points, each a :class:`Library`."""
 
 DEFAULT = ("onednn", "host")
 """The libraries that are asked where nobody names any, by preference; the first one leads."""
@@ -108,6 +112,29 @@ def register(library: Library) -> None:
         if name in taken:
             raise ValueError(f"library {library.name}: the name {name} is taken")
     _LIBRARIES[library.name] = library
+
+
+@functools.cache
+def register_installed() -> dict[str, str]:
+    """Register the libraries that installed distributions announce, once.
+
+    Asked for a name that is in no row: looking at all distributions takes some hundredths of a second.
+
+    Returns
+    -------
+    failed : the reason for each that cannot be used, by the name of its entry point.
+    """
+    import importlib.metadata  # takes as long as all else here, and is rarely wanted
+
+    failed = {}
+    for entry in importlib.metadata.entry_points(group=GROUP):
+        try:
+            library = entry.load()
+            if library not in _LIBRARIES.values():
+                register(library)
+        except Exception as error:  # somebody else's code
+            failed[entry.name] = f"{entry.value} failed with {type(error).__name__}: {error}"
+    return failed
 
 
 @contextmanager
@@ -188,7 +215,14 @@ def kernel_environment() -> dict[str, dict[str, str]]:
     return {name: found for engine in engines() for name, found in engine.kernel_environment().items()}
 
 
+def variables() -> list[str]:
+    """Names of the environment variables that libraries read by themselves."""
+    return [name for engine in engines() for name in engine.variables]
+
+
 def _row(name: str) -> Library:
+    if name not in _LIBRARIES:
+        register_installed()
     if name not in _LIBRARIES:
         raise UnsupportedError(f"no library {name!r} here; there are {', '.join(_LIBRARIES)}")
     return _LIBRARIES[name]

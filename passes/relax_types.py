@@ -93,7 +93,7 @@ def is_constant(expr: relax.Expr) -> bool:
 def constant_of(expr: relax.Expr) -> np.ndarray | None:
     """The numbers of a constant; None for anything else.
 
-    They are not copied, but for types that numpy has from ``ml_dtypes`` only; None for types it has not got.
+    They are not copied, but for types that numpy has from ``ml_dtypes`` only; None for types it lacks.
     """
     if not is_constant(expr):
         return None

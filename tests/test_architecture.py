@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tvm_mxplan.byoc import registry
+
 ROOT = Path(__file__).resolve().parent.parent
 RUNTIME = ROOT / "byoc" / "runtime"
 """Rooms of the runtime that know a library: each its own."""
@@ -228,6 +230,22 @@ def test_rooms_of_the_runtime_know_no_names_of_kernels() -> None:
                 assert not KERNELS.search(text), f"{path.relative_to(ROOT)} goes by {text!r}"
 
 
+def test_rooms_of_the_runtime_name_no_library() -> None:
+    """In strings; "host" is also the memory that is not a GPU's."""
+    names = [name for name in (*registry.spellings(), "oneDNN", "cuDNN") if name != "host"]
+    for path in sources(RUNTIME):
+        if path.relative_to(RUNTIME).parts[0] not in LIBRARIES:
+            code = re.sub(r"//[^\n]*", "", path.read_text())
+            for text in re.findall(r'"([^"\n]*)"', code):
+                if not text.endswith(".h"):
+                    assert not any(is_named(name, text) for name in names), f"{path} goes by {text!r}"
+
+
+def test_kinds_of_propagation_stand_in_one_file() -> None:
+    kinds = re.compile(r"prop_kind|forward_inference|forward_training")
+    assert [path.name for path in sources(RUNTIME) if kinds.search(path.read_text())] == ["propagation.h"]
+
+
 RATES = re.compile(r"gflops|gbytes|bandwidth", re.IGNORECASE)
 
 
@@ -276,3 +294,30 @@ def test_passes_ask_libraries_what_steps_cost() -> None:
             for name in names
             - {f"tvm_mxplan.core.machine.{rates}" for rates in ("MachineRates", "DeviceRates")}
         ), path
+
+
+# --- one name for each idea -------------------------------------------------------------------------------
+
+OTHERS_WORDS = ("tvm_mxplan/frontend", "tvm_mxplan/testing", "passes/sizes/row_calls.py")
+"""Places of other languages' words (a call in Relay, a node of ONNX), and of no part of the compiler."""
+SOLVERS = tuple(f"tvm_mxplan/core/{name}" for name in ("allocation", "ordering", "recomputation"))
+"""Each a problem in plain data of its own, imported as a package."""
+SHARED_NAMES = {
+    "Row": "of the table of patterns that each library has",
+    "Graph": "of a program, and with its constants",
+    "Attention": "the operator, and its step",
+    "Settings": "of two packages, which users write in front: training, quantization",
+}
+
+
+def test_a_name_is_of_one_class() -> None:
+    places: dict[str, list[str]] = {}
+    for path, _ in EVERYBODY:
+        place = path.relative_to(ROOT).as_posix()
+        if not place.startswith((*OTHERS_WORDS, *SOLVERS)):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places.setdefault(node.name, []).append(place)
+    assert len(places) > 300, "the classes are found"
+    shared = {name: found for name, found in places.items() if len(found) > 1}
+    assert shared.keys() == SHARED_NAMES.keys(), shared

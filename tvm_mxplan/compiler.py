@@ -17,7 +17,7 @@ from . import environment
 from .byoc.backend import Backend, DeviceBackend, DeviceChoice
 from .cache.compile_cache import CompileCache
 from .errors import InvalidInputError, MxplanError, UnsupportedError
-from .execution.executable import METADATA, Device, Executable, metadata_text
+from .execution.executable import METADATA, Executable, TargetDevice, metadata_text
 from .execution.signature import OUTPUTS, signature_of
 from .frontend.onnx import import_model, input_names, output_names, read_model
 from .frontend.relax.relax_bounds import bounds_of, check_names
@@ -132,7 +132,7 @@ def _told_of_shapes(mod: tvm.IRModule) -> Iterator[None]:
 def _engine_tuning(
     options: Options, target: ParsedTarget, progress: Callback | None, records: Path | None, place: Place
 ) -> EngineTuning | None:
-    """What is measured, or known, of the engines of a GPU's library; None where nothing is."""
+    """Times of the engines of a GPU's library, measured or known; None where there are none."""
     if not (options.tunes and target.has_gpu) or environment.disabled():
         return None
     if place.elsewhere:
@@ -145,7 +145,7 @@ def _engine_tuning(
 
 def _on_devices(
     place: Place, target: ParsedTarget, options: Options, engines: EngineTuning | None
-) -> tuple[list[Backend], ParsedTarget, Device | None, Beside | None]:
+) -> tuple[list[Backend], ParsedTarget, TargetDevice | None, Beside | None]:
     """The target's libraries, each for its device; the target, which knows the device then; the device.
 
     Where that stands beside the CPU, what passes go by is the last.
@@ -169,7 +169,7 @@ def _on_devices(
         made = backend.for_device(choice)
         found.append(made.backend)
         target = target.with_arch(made.arch)
-        device = Device(name, made.title, shared=not target.is_gpu)
+        device = TargetDevice(name, made.title, shared=not target.is_gpu)
         if target.device is not None:
             beside = Beside(target.device, made.rates, target.device_first)
     if target.has_gpu and device is None:

@@ -18,6 +18,7 @@ def configuration() -> dict[str, dict[str, str]]:
     from .execution.caches import cache_statistics
 
     caches = cache_statistics()
+    settings = environment.settings(registry.variables())
     versions = {name: distribution_version(name) for name in _DISTRIBUTIONS}
     return {
         "versions": {**versions, **registry.versions()},
@@ -31,7 +32,7 @@ def configuration() -> dict[str, dict[str, str]]:
             "primitives": f"{caches['primitives'].most_entries:,}",
             "packed weights": f"{caches['weights'].most_bytes:,} bytes",
         },
-        "environment": {name: value or "not set" for name, value in environment.settings().items()},
+        "environment": {name: value or "not set" for name, value in settings.items()},
     }
 
 

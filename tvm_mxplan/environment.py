@@ -30,14 +30,12 @@ VARIABLES = (
     "OMP_NUM_THREADS",
     "GOMP_SPINCOUNT",
     "OMP_WAIT_POLICY",
-    "ONEDNN_MAX_CPU_ISA",
-    "ONEDNN_CPU_ISA_HINTS",
-    "ONEDNN_DEFAULT_FPMATH_MODE",
-    "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
-    "ONEDNN_VERBOSE",
     "CXX",
 )
-"""Those with our name are ours; TVM, OpenMP and oneDNN read the others, and export links with CXX."""
+"""Those with our name are ours; TVM and OpenMP read the others, and export links with CXX.
+
+Variables that a library reads are among its engine's answers.
+"""
 
 
 def disabled() -> bool:
@@ -144,6 +142,6 @@ def those_set(names: Iterable[str]) -> dict[str, str]:
     return {name: os.environ[name] for name in names if os.environ.get(name)}
 
 
-def settings() -> dict[str, str | None]:
-    """The variables that change what a compiled model does, ours and others', with their values."""
-    return {name: os.environ.get(name) for name in VARIABLES}
+def settings(libraries: Iterable[str] = ()) -> dict[str, str | None]:
+    """The variables that change what a compiled model does, with their values; those of libraries by name."""
+    return {name: os.environ.get(name) for name in (*VARIABLES, *libraries)}

@@ -30,7 +30,7 @@ from .passes.dispatch.implementations import Preference
 from .passes.sizes import NamedBatch
 from .report.phase_dump import PhaseDump
 from .report.recorder import Recorder
-from .tuning.candidates import Candidate
+from .tuning.candidates import PlanCandidate
 from .tuning.tuning import Tuning
 from .verify.verifier import Verifier
 
@@ -81,7 +81,7 @@ class Compilation:
     options: Options
     target: tvm.target.Target
     preference: Preference
-    way: Candidate
+    way: PlanCandidate
     recorder: Recorder
     choices: Choices
     machine: MachineRates

@@ -69,7 +69,7 @@ from .rates.wanted import wanted_rates
 from .report.phase_dump import ALL, PhaseDump
 from .report.recorder import Recorder
 from .targets import TVM
-from .tuning.candidates import Candidate
+from .tuning.candidates import PlanCandidate
 from .tuning.place import Here
 from .tuning.tune_dispatch import TuneDispatch
 from .tuning.tune_plans import TunePlans
@@ -308,7 +308,7 @@ def compilation(
         options,
         target,
         preference,
-        Candidate(options.policy, options.rule, timed_rule=True, timed_policy=True),
+        PlanCandidate(options.policy, options.rule, timed_rule=True, timed_policy=True),
         recorder,
         Choices() if given.choices is None else given.choices,
         machine,

@@ -99,8 +99,10 @@ class TargetText:
         if not isinstance(target, str):
             return cls(target, (*registry.DEFAULT, TVM), _llvm_target(target))
         # A comma before + or - goes on with a list of CPU features: -mattr=+avx2,+fma.
-        libraries = registry.spellings()
         parts = [part.strip() for part in re.split(r",(?!\s*[+-])", target) if part.strip()]
+        is_known = {part.split()[0] for part in parts} <= {*registry.spellings(), *_HOSTS}
+        failed = {} if is_known else registry.register_installed()
+        libraries = registry.spellings()
         order: list[str] = []
         hosts: list[str] = []
         for part in parts:
@@ -111,6 +113,11 @@ class TargetText:
             elif name in _HOSTS:
                 hosts.append(part)
                 name = TVM
+            elif name in failed:
+                raise InvalidInputError(
+                    f"target {target!r}: the installed library {name} cannot be used: {failed[name]}; mend "
+                    "it, or leave it out"
+                )
             else:
                 known = ", ".join([*libraries, *_HOSTS])
                 raise InvalidInputError(f"target {target!r}: unknown part {name!r}; known are {known}")

@@ -98,6 +98,28 @@ def strided_slice(call: relax.Call) -> str | None:
     return None if slice_of(call) else "bounds that are no constant numbers"
 
 
+def repeated(call: relax.Call) -> str | None:
+    shape = shape_of(call.args[0])
+    if "tile" not in call.op.name and call.attrs.axis is None and not is_static(shape):  # type: ignore[arg-type]
+        return "no axis, of a symbolic shape"
+    axes = copies_of(call)
+    rank = len(axes) + sum(count != 1 for count in axes)
+    return (
+        None if rank <= MAX_RANK else f"rank {rank} with the axes of its copies, at most {MAX_RANK} is taken"
+    )
+
+
+def copies_of(call: relax.Call) -> tuple[int, ...]:
+    """The number of copies along each axis of a ``tile`` or ``repeat``; of one axis where all become one."""
+    if "tile" in call.op.name:
+        counts = [int(count) for count in call.attrs.repeats]
+        return (*[1] * (call.ty.ndim - len(counts)), *counts)
+    count, axis = int(call.attrs.repeats), call.attrs.axis
+    if axis is None:
+        return (count,)
+    return tuple(count if at == int(axis) % call.ty.ndim else 1 for at in range(call.ty.ndim))
+
+
 def concat(call: relax.Call) -> str | None:
     if not isinstance(call.args[0], relax.Tuple) or call.attrs.axis is None:
         return "a tuple that is not written out, or no axis"

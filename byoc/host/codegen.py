@@ -12,7 +12,7 @@ from tvm_mxplan.byoc.composite import Composite, product
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.relax_types import dtype_of
 
-from .checks import METHODS
+from .checks import METHODS, copies_of
 from .patterns import BINARY, LOGICAL, REDUCTIONS, UNARY
 from .slices import slice_of
 
@@ -90,6 +90,26 @@ def _broadcast(c: Composite) -> int:
         return src
     steps = tuple(int(one == whole) for one, whole in zip(shape, c.shape, strict=True))
     return c.emit("slice", ir.StridedSlice((0,) * len(shape), steps), ("src", src))
+
+
+def _repeated(c: Composite) -> int:
+    """A slice that takes the one element of new axes again and again: in front of an axis, or behind it."""
+    src, copies, in_front = c.value(c.root.args[0]), copies_of(c.root), _operator(c.root) == "tile"
+    shape = c.builder.values[src].shape
+    shape = (*[1] * (len(copies) - len(shape)), *shape) if in_front else shape
+    if len(copies) < len(shape):
+        shape = (product(shape),)
+    seen, whole, steps = [list[ir.Dim]() for _ in range(3)]
+    for dim, count in zip(shape, copies, strict=True):
+        axis = [(dim, dim, 1)] if count == 1 else [(1, count, 0), (dim, dim, 1)]
+        for of, to, step in axis if in_front else reversed(axis):
+            seen.append(of)
+            whole.append(to)
+            steps.append(step)
+    if 0 in steps:
+        attrs = ir.StridedSlice((0,) * len(steps), tuple(steps))
+        src = c.builder.step("slice", attrs, tuple(whole), [("src", c.builder.reshape(src, tuple(seen)))])
+    return c.builder.reshape(src, c.shape)
 
 
 def _reduction(c: Composite) -> int:
@@ -203,6 +223,7 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "take": _take,
     "strided_slice": _strided_slice,
     "broadcast": _broadcast,
+    "repeated": _repeated,
     "concat": movement.concat,
     "reduction": _reduction,
     "cumulative_sum": _cumulative_sum,

@@ -62,6 +62,7 @@ ROWS = [
     Row("strided_slice", 4, checks.strided_slice, ("strided_slice",)),
     Row("strided_slice", 5, checks.strided_slice, ("strided_slice",)),
     Row("broadcast", 2, checks.accept, ("broadcast_to",)),
+    Row("repeated", 1, checks.repeated, ("tile", "repeat")),
     Row("concat", 1, checks.concat, ("concat",)),
     Row("reduction", 1, checks.reduction, tuple(REDUCTIONS)),
     Row("cumulative_sum", 1, checks.cumulative_sum, ("cumsum",)),

@@ -24,6 +24,11 @@ class OneDNNEngine(RuntimeEngine):
     """oneDNN on the CPU; see :class:`tvm_mxplan.byoc.engine.Engine`."""
 
     name = "onednn"
+    variables = (
+        *(f"ONEDNN_{name}" for name in _KERNEL_VARIABLES),
+        "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
+        "ONEDNN_VERBOSE",
+    )
 
     def __init__(self) -> None:
         super().__init__(library.runtime)

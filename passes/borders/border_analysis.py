@@ -19,7 +19,7 @@ from tvm_mxplan.core.program.specialize import typical_shape
 from tvm_mxplan.errors import InternalError
 
 from ..relax_types import dtype_of, is_constant, shape_of
-from .border_choice import BorderGraph, Give, Operator, Take, Tensor
+from .border_choice import BorderGraph, BorderOperator, BorderTensor, Give, Take
 from .border_programs import Borders
 from .elementwise import OPERATORS, Number, tail_of
 
@@ -73,10 +73,10 @@ def analyse(function: relax.Function, borders: Mapping[tvm.ir.GlobalVar, Borders
 @dataclass
 class _Reader:
     borders: Mapping[tvm.ir.GlobalVar, Borders]
-    tensors: list[Tensor] = field(default_factory=list)
+    tensors: list[BorderTensor] = field(default_factory=list)
     shapes: list[tuple[object, ...]] = field(default_factory=list)
     numbers: dict[tvm.ir.Var, int] = field(default_factory=dict)
-    operators: list[Operator] = field(default_factory=list)
+    operators: list[BorderOperator] = field(default_factory=list)
     operator_of: dict[tvm.ir.Var, int] = field(default_factory=dict)
     takes: list[Take] = field(default_factory=list)
     gives: list[Give] = field(default_factory=list)
@@ -99,7 +99,7 @@ class _Reader:
         if shape is None or not dtype:
             return None
         self.numbers[var] = len(self.tensors)
-        self.tensors.append(Tensor(typical_shape(shape), dtype, tail))
+        self.tensors.append(BorderTensor(typical_shape(shape), dtype, tail))
         self.shapes.append(shape)
         return self.numbers[var]
 
@@ -190,7 +190,7 @@ class _Reader:
         if result is None:
             return False
         self.operator_of[var] = len(self.operators)
-        self.operators.append(Operator(tuple(operands), result))
+        self.operators.append(BorderOperator(tuple(operands), result))
         return True
 
 

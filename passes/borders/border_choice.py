@@ -30,7 +30,7 @@ _TIE_US = 1e-3
 
 
 @dataclass(frozen=True)
-class Tensor:
+class BorderTensor:
     """A tensor between regions.
 
     Attributes
@@ -56,7 +56,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Operator:
+class BorderOperator:
     """An elementwise operator of TVM: ``operands`` have the shape of ``result``."""
 
     operands: tuple[int, ...]
@@ -88,15 +88,15 @@ class BorderGraph:
     pinned : tensors that something else reads, which has to find them plain.
     """
 
-    tensors: tuple[Tensor, ...]
-    operators: tuple[Operator, ...]
+    tensors: tuple[BorderTensor, ...]
+    operators: tuple[BorderOperator, ...]
     takes: tuple[Take, ...]
     gives: tuple[Give, ...]
     pinned: frozenset[int]
 
 
 @dataclass(frozen=True)
-class Choice:
+class BorderChoice:
     """The layout of every operator, and layouts of every input and result of a region: often only one."""
 
     operators: tuple[str, ...]
@@ -104,7 +104,7 @@ class Choice:
     gives: tuple[tuple[str, ...], ...]
 
 
-def choose_layouts(graph: BorderGraph, reorder_us: ReorderCost, machine: MachineRates) -> Choice:
+def choose_layouts(graph: BorderGraph, reorder_us: ReorderCost, machine: MachineRates) -> BorderChoice:
     """The layouts with the least cost of reorders.
 
     Parameters
@@ -121,7 +121,7 @@ class _Chooser:
         self.machine = machine
         self.layouts = _reachable(graph)
 
-    def choose(self) -> Choice:
+    def choose(self) -> BorderChoice:
         graph = self.graph
         operators = [self._operator(operator) for operator in graph.operators]
         numbers = [number for number, take in enumerate(graph.takes) for _ in take.layouts]
@@ -144,7 +144,7 @@ class _Chooser:
         taken: list[list[Form]] = [[] for _ in graph.takes]
         for number, option in zip(numbers, chosen[len(operators) :], strict=False):
             taken[number] += option.wants
-        return Choice(
+        return BorderChoice(
             tuple(option.gives[0][1] for option in chosen[: len(operators)]),
             tuple(
                 _distinct(self._plain(take.value), forms)
@@ -162,7 +162,7 @@ class _Chooser:
         own = [(give.value, plain)] if give.layout == plain or not wanted else []
         return _distinct(plain, [*wanted, *own])
 
-    def _operator(self, operator: Operator) -> tuple[Option, ...]:
+    def _operator(self, operator: BorderOperator) -> tuple[Option, ...]:
         result = self.graph.tensors[operator.result]
         return tuple(
             Option(
@@ -174,7 +174,7 @@ class _Chooser:
             if not result.pads(layout) or result.tail is not None
         )
 
-    def _extra(self, operator: Operator, layout: str) -> float:
+    def _extra(self, operator: BorderOperator, layout: str) -> float:
         """Microseconds that an operator takes longer on a physical buffer: its padding."""
         touched = [self.graph.tensors[value] for value in (*operator.operands, operator.result)]
         padding = sum(tensor.nbytes(layout) - tensor.nbytes(tensor.plain) for tensor in touched)

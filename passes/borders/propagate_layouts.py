@@ -31,7 +31,7 @@ from ..physical import physical_array, physical_type
 from ..region.attached import program_of, regions
 from ..relax_types import is_constant, make_constant, shape_of
 from .border_analysis import FunctionBorders, RegionCall, analyse
-from .border_choice import Choice, choose_layouts
+from .border_choice import BorderChoice, choose_layouts
 from .border_programs import Forms, borders_of, ports_of
 from .border_regions import cross_region
 
@@ -87,7 +87,7 @@ class _Rewriter:
     crossing : by the variable that a call is bound to, the region that it needs instead.
     """
 
-    def __init__(self, borders: FunctionBorders, choice: Choice) -> None:
+    def __init__(self, borders: FunctionBorders, choice: BorderChoice) -> None:
         self.borders = borders
         self.choice = choice
         self.crossing: dict[tvm.ir.Var, Variant] = {}

@@ -27,41 +27,41 @@ _ROLES = ("weights", "dst")
 
 
 @dataclass(frozen=True)
-class Form:
+class StoredForm:
     """The storage of a tensor: a shape of as many elements, and the layout of that shape."""
 
     shape: tuple[int, ...]
     layout: str
 
-    def is_stored_as(self, other: Form | None) -> bool:
+    def is_stored_as(self, other: StoredForm | None) -> bool:
         """Whether a tensor in another form, None for the plain one, has its bytes in this one's order."""
         layout = plain_layout(len(self.shape)) if other is None else other.layout
         return same_bytes(self.layout, layout, self.shape)
 
 
 @dataclass(frozen=True)
-class Wish:
+class StateWish:
     """The form that a step wants: it makes that of any other by itself, or, giving it, any other of that."""
 
     step: str
-    form: Form
+    form: StoredForm
     gives: bool = False
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenValue:
     """A value through a view: the shape that it is seen in, and the order in which its axes then stand."""
 
     shape: tuple[int, ...]
     order: tuple[int, ...]
 
-    def layout(self, form: Form) -> str:
+    def layout(self, form: StoredForm) -> str:
         """The layout of the view of what is stored in ``form``."""
         axes = [self.order.index(at) for at in range(len(self.order))]
         return permute_layout(form.layout, axes)
 
 
-def wishes_of(program: ir.Program, port: int, queries: StepQueries) -> list[Wish] | None:
+def wishes_of(program: ir.Program, port: int, queries: StepQueries) -> list[StateWish] | None:
     """The wishes of the steps that read an input, or write an output; None if others use it too.
 
     Steps that read any form have none.
@@ -70,7 +70,7 @@ def wishes_of(program: ir.Program, port: int, queries: StepQueries) -> list[Wish
     ----------
     port : the number of the value.
     """
-    graph, found = Graph(program), list[Wish]()
+    graph, found = Graph(program), list[StateWish]()
     for value, seen in views_of(graph, port).items():
         if seen is None:
             return None
@@ -85,7 +85,7 @@ def wishes_of(program: ir.Program, port: int, queries: StepQueries) -> list[Wish
             form = wanted_form(program, step, layouts, value, seen, queries)
             if form is None:
                 return None
-            found.append(Wish(step.name, form, value in step.results))
+            found.append(StateWish(step.name, form, value in step.results))
     return found
 
 
@@ -99,7 +99,7 @@ def reads_any_form(step: ir.Step, value: int) -> bool:
     )
 
 
-def stored(program: ir.Program, forms: Mapping[int, Form]) -> ir.Program:
+def stored(program: ir.Program, forms: Mapping[int, StoredForm]) -> ir.Program:
     """The program with inputs and outputs in these forms, by the numbers of their values."""
     graph, values = Graph(program), list(program.values)
     for port, form in forms.items():
@@ -112,10 +112,10 @@ def stored(program: ir.Program, forms: Mapping[int, Form]) -> ir.Program:
     return replace(program, values=tuple(values))
 
 
-def views_of(graph: Graph, port: int) -> dict[int, Seen | None]:
+def views_of(graph: Graph, port: int) -> dict[int, SeenValue | None]:
     """The value and all views of it; None for one that is more than a reshape and a permutation."""
     shape = tuple(int(extent) for extent in graph.values[port].shape)  # type: ignore[arg-type]
-    found: dict[int, Seen | None] = {port: Seen(shape, tuple(range(len(shape))))}
+    found: dict[int, SeenValue | None] = {port: SeenValue(shape, tuple(range(len(shape))))}
     waiting = [port]
     while waiting:
         value = waiting.pop()
@@ -125,7 +125,7 @@ def views_of(graph: Graph, port: int) -> dict[int, Seen | None]:
     return found
 
 
-def _through(view: ir.Value, base: Seen | None) -> Seen | None:
+def _through(view: ir.Value, base: SeenValue | None) -> SeenValue | None:
     """A view of what is seen so already."""
     parsed = parse_layout(view.layout)
     straight = base is not None and base.order == tuple(range(len(base.order)))
@@ -133,12 +133,12 @@ def _through(view: ir.Value, base: Seen | None) -> Seen | None:
         return None
     shape = tuple(int(extent) for extent in view.shape)  # type: ignore[arg-type]
     stands = tuple(shape[dim] for dim in parsed.order)
-    return Seen(stands, parsed.order)
+    return SeenValue(stands, parsed.order)
 
 
 def wanted_form(
-    program: ir.Program, step: ir.Step, layouts: Layouts, value: int, seen: Seen, queries: StepQueries
-) -> Form | None:
+    program: ir.Program, step: ir.Step, layouts: Layouts, value: int, seen: SeenValue, queries: StepQueries
+) -> StoredForm | None:
     """The form in which a step wants what it sees so; None for a step that has to find it as it is.
 
     Parameters
@@ -155,4 +155,4 @@ def wanted_form(
     settled = queries.settle(program, step, open_)
     if settled is None:
         return None
-    return Form(seen.shape, permute_layout(settled[places[0]], seen.order))
+    return StoredForm(seen.shape, permute_layout(settled[places[0]], seen.order))

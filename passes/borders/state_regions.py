@@ -17,11 +17,11 @@ from tvm_mxplan.byoc.backend import Backend
 from ..physical import physical_type, to_physical, to_plain
 from ..region.annotate import annotate
 from ..region.attached import attach, program_of
-from .state_programs import Form, stored
+from .state_programs import StoredForm, stored
 
 
 def with_forms(
-    region: relax.Function, name: str, ports: Mapping[tuple[str, int], Form], backend: Backend
+    region: relax.Function, name: str, ports: Mapping[tuple[str, int], StoredForm], backend: Backend
 ) -> relax.Function:
     """A region as ``name`` with some inputs and results in forms of their own, body and program alike.
 
@@ -47,17 +47,17 @@ def with_forms(
     return attach(made.with_attr("global_symbol", name), program)
 
 
-def form_type(plain: relax.TensorType, form: Form) -> relax.TensorType:
+def form_type(plain: relax.TensorType, form: StoredForm) -> relax.TensorType:
     """The type of a tensor that is stored in a form."""
     return physical_type(_seen(plain, form), form.layout)
 
 
-def _seen(plain: relax.TensorType, form: Form) -> relax.TensorType:
+def _seen(plain: relax.TensorType, form: StoredForm) -> relax.TensorType:
     return relax.TensorType(list(form.shape), plain.dtype, plain.vdevice)
 
 
 def _parameters(
-    region: relax.Function, ports: Mapping[tuple[str, int], Form]
+    region: relax.Function, ports: Mapping[tuple[str, int], StoredForm]
 ) -> tuple[list[relax.Var], list[relax.Binding]]:
     """New parameters, and bindings that give the old ones their values."""
     params, entry, number = [], [], 0
@@ -77,7 +77,7 @@ def _parameters(
 
 
 def _results(
-    region: relax.Function, ports: Mapping[tuple[str, int], Form]
+    region: relax.Function, ports: Mapping[tuple[str, int], StoredForm]
 ) -> tuple[list[relax.Var], list[relax.Binding]]:
     """Variables of the results, and the bindings that give them their values."""
     several = isinstance(region.ret_ty, relax.TupleType)

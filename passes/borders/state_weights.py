@@ -16,7 +16,7 @@ from tvm_mxplan.operators.update import UPDATE
 
 
 @dataclass(frozen=True)
-class Port:
+class RegionPort:
     """An input or a result of a region in one call, by its number among those.
 
     Attributes
@@ -45,7 +45,7 @@ class Weight:
     """
 
     params: tuple[relax.Var, ...]
-    ports: tuple[Port, ...]
+    ports: tuple[RegionPort, ...]
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,12 @@ def _updates(
     updates = {var: value for var, value in made.items() if UPDATE.is_called(value)}
     if not updates:
         return []
-    taken: dict[tvm.ir.Var, list[Port]] = {}
+    taken: dict[tvm.ir.Var, list[RegionPort]] = {}
     for var, value in made.items():
         region = _region(value, found)
         for number, arg in enumerate(_tensors(value) if region is not None else ()):
             if isinstance(arg, relax.Var):
-                taken.setdefault(arg, []).append(Port(var, region, "input", number))
+                taken.setdefault(arg, []).append(RegionPort(var, region, "input", number))
     result, params = [], set(function.params)
     for var, update in updates.items():
         weight, gradient, *slots = update.args[: 2 + int(update.attrs["slots"])]
@@ -131,13 +131,13 @@ def _given(
     gradient: relax.Expr,
     made: Mapping[tvm.ir.Var, relax.Expr],
     found: Mapping[tvm.ir.GlobalVar, relax.Function],
-) -> Port | None:
+) -> RegionPort | None:
     """The result of a region that a gradient is; None for what comes from elsewhere."""
     call, number = gradient, 0
     if isinstance(made.get(call), relax.TupleGetItem):
         call, number = made[gradient].tuple_value, int(made[gradient].index)
     region = None if call not in made else _region(made[call], found)
-    return None if region is None else Port(call, region, "output", number)
+    return None if region is None else RegionPort(call, region, "output", number)
 
 
 def _tensors(call: relax.Call) -> list[relax.Expr]:

@@ -35,7 +35,7 @@ from ..layout.queries import StepQueries
 from ..region.attached import program_of, regions
 from .mark_state import functions_with_state
 from .propagate_layouts import calls_of_functions, unique_name
-from .state_programs import Form, Wish, wishes_of
+from .state_programs import StateWish, StoredForm, wishes_of
 from .state_regions import form_type, with_forms
 from .state_weights import Weight, storable_weights
 
@@ -62,11 +62,11 @@ class StoreState:
 
     def _chosen(
         self, weights: Sequence[Weight], found: Mapping[tvm.ir.GlobalVar, relax.Function]
-    ) -> tuple[dict[Weight, Form], list[str]]:
+    ) -> tuple[dict[Weight, StoredForm], list[str]]:
         """The forms of weights that are not stored plain, and the steps that convert weights all the same."""
         queries = StepQueries(self.backend)
         programs = {gvar: program_of(region) for gvar, region in found.items()}
-        chosen: dict[Weight, Form] = {}
+        chosen: dict[Weight, StoredForm] = {}
         converting: list[str] = []
         for weight in weights:
             ports = [(programs[port.region], port) for port in weight.ports]
@@ -81,13 +81,13 @@ class StoreState:
             converting += [wish.step for wish in wishes if not wish.form.is_stored_as(best)]
         return chosen, converting
 
-    def _best(self, wanted: Sequence[Wish], dtype: str, queries: StepQueries) -> Form | None:
+    def _best(self, wanted: Sequence[StateWish], dtype: str, queries: StepQueries) -> StoredForm | None:
         """The form in which the steps convert at the least cost; None where plain is as good."""
         shape = wanted[0].form.shape
         if any(wish.form.shape != shape for wish in wanted):
             return None
 
-        def conversion(wish: Wish, layout: str) -> float:
+        def conversion(wish: StateWish, layout: str) -> float:
             pair = (wish.form.layout, layout) if wish.gives else (layout, wish.form.layout)
             return self.backend.cost(queries.converting(reorder_facts(shape, dtype, *pair)), self.machine)
 
@@ -96,16 +96,16 @@ class StoreState:
 
         plain = plain_layout(len(shape))
         best = min([plain, *(wish.form.layout for wish in wanted)], key=cost)
-        return None if best == plain else Form(shape, best)
+        return None if best == plain else StoredForm(shape, best)
 
     def _rewritten(
         self,
         mod: tvm.IRModule,
         gvar: tvm.ir.GlobalVar,
-        forms: Mapping[Weight, Form],
+        forms: Mapping[Weight, StoredForm],
         found: Mapping[tvm.ir.GlobalVar, relax.Function],
     ) -> tvm.IRModule:
-        at_calls: dict[tvm.ir.Var, dict[tuple[str, int], Form]] = {}
+        at_calls: dict[tvm.ir.Var, dict[tuple[str, int], StoredForm]] = {}
         region_of: dict[tvm.ir.Var, tvm.ir.GlobalVar] = {}
         for weight, form in forms.items():
             for port in weight.ports:
@@ -137,7 +137,9 @@ class StoreState:
 class _Rewriter:
     """Writes forms into the function that has the state."""
 
-    def __init__(self, forms: Mapping[Weight, Form], variants: Mapping[tvm.ir.Var, tvm.ir.GlobalVar]) -> None:
+    def __init__(
+        self, forms: Mapping[Weight, StoredForm], variants: Mapping[tvm.ir.Var, tvm.ir.GlobalVar]
+    ) -> None:
         self.variants = variants
         self.new: dict[tvm.ir.Var, tvm.ir.Var] = {}
         for weight, form in forms.items():

@@ -94,7 +94,7 @@ def _inner(site: Site, expr: relax.Expr, *names: str) -> relax.Call | None:
 
 
 def _root(site: Site, expr: relax.Expr) -> relax.Expr | None:
-    """What ``expr`` is the square root of."""
+    """The operand whose square root ``expr`` is."""
     call = _inner(site, expr, "sqrt", "power")
     if call is None or (len(call.args) == 2 and scalar_of(call.args[1]) != 0.5):
         return None
@@ -102,7 +102,7 @@ def _root(site: Site, expr: relax.Expr) -> relax.Expr | None:
 
 
 def _inverse(site: Site, expr: relax.Expr) -> relax.Expr | None:
-    """What ``expr`` is one over the square root of."""
+    """The operand whose inverse square root ``expr`` is."""
     call = _inner(site, expr, "rsqrt", "divide", "power")
     if is_call_to(call, "rsqrt"):
         return call.args[0]  # type: ignore[union-attr]
@@ -116,7 +116,7 @@ def _inverse(site: Site, expr: relax.Expr) -> relax.Expr | None:
 
 
 def _mean_square(site: Site, source: relax.Expr, inside: relax.Expr) -> tuple[float, tuple[int, ...]] | None:
-    """What is added to the mean square of ``source`` over its last axes, and their extents."""
+    """The number added to the mean square of ``source`` over its last axes, and the extents of those."""
     epsilon = 0.0
     added = _inner(site, inside, "add")
     if added is not None:

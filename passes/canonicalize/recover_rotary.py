@@ -273,7 +273,7 @@ def _joined(site: Site, value: relax.Expr) -> tuple[tuple[relax.Expr, relax.Expr
 
 
 def _without_last(site: Site, expr: relax.Expr) -> relax.Expr | None:
-    """What ``expr`` has with one more last axis."""
+    """The tensor that ``expr`` gives one more axis at the end."""
     call = site.definition(expr)
     if not is_call_to(call, "expand_dims", "reshape"):
         return None
@@ -282,7 +282,7 @@ def _without_last(site: Site, expr: relax.Expr) -> relax.Expr | None:
 
 
 def _fields(expr: relax.Expr) -> list[relax.Expr]:
-    """What is concatenated or stacked."""
+    """The tensors that are concatenated or stacked."""
     if not is_call_to(expr, "concat", "stack") or not isinstance(expr.args[0], relax.Tuple):
         return []
     return list(expr.args[0].fields)

@@ -23,7 +23,7 @@ from tvm_mxplan.core.machine import MachineRates
 
 from ..annotations import CPU, dispatch_of, with_devices
 from ..dispatch import DispatchOperators
-from ..dispatch.implementations import Implementation, Preference
+from ..dispatch.implementations import ImplementationRecord, Preference
 from ..relax_types import operator_name
 from ..sizes.named_batch import entries
 from .crossings import place
@@ -86,7 +86,7 @@ class ChooseDevices:
         return ""
 
     def _asked(self, mod: tvm.IRModule, device: str) -> tvm.IRModule:
-        """What libraries of one device would take, asked alone."""
+        """Asks the libraries of one device alone which operators they would take."""
         alone, _ = self._alone(device)
         return DispatchOperators(replace(self.preference, implementations=alone))(mod)
 
@@ -96,7 +96,7 @@ class ChooseDevices:
         function = asked[gvar.name_hint]
         return {name for name, chosen in dispatch_of(function).items() if chosen in names}
 
-    def _alone(self, device: str) -> tuple[tuple[Implementation, ...], set[str]]:
+    def _alone(self, device: str) -> tuple[tuple[ImplementationRecord, ...], set[str]]:
         """The implementations of one device, and names of the libraries among them that are here."""
         alone = tuple(
             one

@@ -25,7 +25,7 @@ from tvm_mxplan.errors import InvalidInputError
 
 from ..annotations import CPU, TVM, devices_in, with_dispatch
 from ..relax_types import OPERATOR, operator_name
-from .implementations import Implementation, Preference, is_operator, kind_of, tvm_refusal
+from .implementations import ImplementationRecord, Preference, is_operator, kind_of, tvm_refusal
 from .infinite_extremes import infinite_extremes
 from .pattern_operators import may_match, operators_of
 from .restore_shapes import restore_shapes
@@ -132,7 +132,7 @@ class _Turns:
     asked: set[str] = field(default_factory=set)
     devices: Mapping[str, str] | None = None
 
-    def ask(self, library: Implementation, mod: tvm.IRModule) -> tvm.IRModule:
+    def ask(self, library: ImplementationRecord, mod: tvm.IRModule) -> tvm.IRModule:
         """The module with composites of what ``library`` takes and nobody else is to be asked before."""
         assert library.backend
         taken = self._taken(library, mod)
@@ -144,7 +144,7 @@ class _Turns:
         self.asked.add(library.name)
         return restore_shapes(taken)
 
-    def _taken(self, library: Implementation, mod: tvm.IRModule) -> tvm.IRModule:
+    def _taken(self, library: ImplementationRecord, mod: tvm.IRModule) -> tvm.IRModule:
         """The module with composites of what the library takes now."""
         assert library.backend
         found: dict[str, str] = {}
@@ -162,12 +162,12 @@ class _Turns:
             return mod
         return relax.transform.FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False)(mod)
 
-    def _is_last(self, library: Implementation) -> bool:
+    def _is_last(self, library: ImplementationRecord) -> bool:
         """Whether what the library leaves is TVM's; another library's would be a question of its costs."""
         names = [one.name for one in self.preference.present]
         return names[names.index(library.name) + 1 :] == [TVM]
 
-    def _wanted(self, library: Implementation, mod: tvm.IRModule) -> set[str]:
+    def _wanted(self, library: ImplementationRecord, mod: tvm.IRModule) -> set[str]:
         """Names of the operators that the user, or a trial, wants the library to have."""
         functions = [one for one in mod.functions.values() if isinstance(one, relax.Function)]
         calls = [call for one in functions for call, _ in _operators(mod, one)]
@@ -175,7 +175,7 @@ class _Turns:
 
     def _for_its_operators(
         self,
-        library: Implementation,
+        library: ImplementationRecord,
         pattern: relax.transform.FusionPattern,
         found: dict[str, str],
     ) -> relax.transform.FusionPattern:
@@ -204,7 +204,7 @@ class _Turns:
         named = {**dict(pattern.annotation_patterns), _ROOT: pattern.pattern}
         return relax.transform.FusionPattern(pattern.name, pattern.pattern, named, check, attributes)
 
-    def _is_anothers(self, library: Implementation, call: relax.Call) -> bool:
+    def _is_anothers(self, library: ImplementationRecord, call: relax.Call) -> bool:
         """Whether someone before ``library`` has ``call``, or has not been asked about it yet."""
         if operator_name(call) in self.preference.off:
             self._note(library, call, self.preference.why(call, TVM))
@@ -226,21 +226,21 @@ class _Turns:
                 return True
         return False
 
-    def _is_elsewhere(self, library: Implementation, call: relax.Call) -> bool:
+    def _is_elsewhere(self, library: ImplementationRecord, call: relax.Call) -> bool:
         """Whether ``call`` is the other device's."""
         if self.devices is None:
             return False
         there = self.devices.get(operator_name(call) or "", CPU) != CPU
         return there != isinstance(library.backend, DeviceBackend)
 
-    def _is_unpaid(self, library: Implementation, call: relax.Call) -> bool:
+    def _is_unpaid(self, library: ImplementationRecord, call: relax.Call) -> bool:
         """Whether TVM had better keep ``call``."""
         reason = self.unpaid.get((library.name, operator_name(call) or ""))
         if reason:
             self.refused[call.op.name] = self.reasons[library.name, operator_name(call) or ""] = reason
         return bool(reason)
 
-    def _note(self, library: Implementation, call: relax.Call, reason: str) -> None:
+    def _note(self, library: ImplementationRecord, call: relax.Call, reason: str) -> None:
         self.reasons[library.name, operator_name(call) or ""] = reason
         if reason.startswith(_SWITCHED_OFF):
             so_far = self.refused.get(call.op.name, "")

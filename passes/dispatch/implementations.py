@@ -27,7 +27,7 @@ from ..relax_types import operator_name
 
 
 @dataclass(frozen=True)
-class Implementation:
+class ImplementationRecord:
     """One record of the registry; see the module's text."""
 
     name: str
@@ -47,7 +47,7 @@ class Preference:
     trials : of whole plans, by the kinds of operators; a user's own wish comes before what they found.
     """
 
-    implementations: tuple[Implementation, ...]
+    implementations: tuple[ImplementationRecord, ...]
     first: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     off: Collection[str] = frozenset()
     trials: Mapping[str, Trial] = field(default_factory=lambda: MappingProxyType({}))
@@ -57,11 +57,11 @@ class Preference:
         return replace(self, trials=trials)
 
     @property
-    def present(self) -> tuple[Implementation, ...]:
+    def present(self) -> tuple[ImplementationRecord, ...]:
         return tuple(one for one in self.implementations if not one.absent)
 
     @property
-    def libraries(self) -> tuple[Implementation, ...]:
+    def libraries(self) -> tuple[ImplementationRecord, ...]:
         """Those that are here and generate code for regions."""
         return tuple(one for one in self.present if one.backend)
 
@@ -72,7 +72,7 @@ class Preference:
         tried = (trial.implementation, kind) if trial and trial.taken else ("", "")
         return next(((self.first[key], key) for key in (name, kind) if key in self.first), tried)
 
-    def order(self, call: relax.Call) -> list[Implementation]:
+    def order(self, call: relax.Call) -> list[ImplementationRecord]:
         """Lists the implementations that are asked for ``call``, in this order."""
         if operator_name(call) in self.off:
             return [one for one in self.present if one.name == TVM]
@@ -110,9 +110,9 @@ def preference_of(
     ------
     InvalidInputError : ``first`` wants an implementation that is none of these.
     """
-    known = {backend.library: Implementation(backend.library, backend) for backend in backends}
-    known |= {name: Implementation(name, absent=reason) for name, reason in absent.items()}
-    known[TVM] = Implementation(TVM)
+    known = {backend.library: ImplementationRecord(backend.library, backend) for backend in backends}
+    known |= {name: ImplementationRecord(name, absent=reason) for name, reason in absent.items()}
+    known[TVM] = ImplementationRecord(TVM)
     names = dict.fromkeys([*order, *known])
     for key, wanted in first.items():
         if wanted not in names:

@@ -26,7 +26,7 @@ from ..region.dissolve import dissolve
 TURNS = 16
 
 
-class Verifier(Protocol):
+class KernelVerifier(Protocol):
     """An object that checks kernels and remembers the results."""
 
     def refuse_known(self, backend: Backend) -> None:
@@ -52,7 +52,7 @@ class VerifyKernels:
     def __init__(
         self,
         backends: Sequence[Backend],
-        verifier: Verifier,
+        verifier: KernelVerifier,
         plan: Callable[[tvm.IRModule], tvm.IRModule],
         journal: Journal | None = None,
     ) -> None:

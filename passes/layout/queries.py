@@ -73,7 +73,7 @@ class StepQueries:
     def has_place(self, program: ir.Program, value: ir.Value, layout: str) -> bool:
         """Whether the library knows where elements of the shape of ``value`` stand in ``layout``.
 
-        It is asked about float32; types that it has not stand in the same places.
+        It is asked about float32; types that the library lacks stand in the same places.
         """
         seen = ir.Value("", value.shape, "float32", "input", layout, 0)
         question = ir.Program("", (seen,), (), program.symbols)

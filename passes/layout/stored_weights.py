@@ -20,7 +20,7 @@ from tvm_mxplan.core.program.graph import Graph
 from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.core.step_facts import reorder_facts
 
-from ..borders.state_programs import Seen, views_of, wanted_form
+from ..borders.state_programs import SeenValue, views_of, wanted_form
 from ..costs.source import CostSource
 from .candidates import Layouts
 from .queries import StepQueries
@@ -43,7 +43,7 @@ class StoredWeights:
 
     def __post_init__(self) -> None:
         graph = Graph(self.program)
-        self._seen: dict[int, tuple[int, Seen]] = {}
+        self._seen: dict[int, tuple[int, SeenValue]] = {}
         for weight, gradient in self.gradients.items():
             for port in (weight, gradient):
                 self._forms[port] = [plain_layout(len(self.program.values[port].shape))]

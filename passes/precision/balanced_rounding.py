@@ -40,7 +40,7 @@ _GROUPED, _PLAIN = 2, 1
 
 @dataclass(frozen=True)
 class Sums:
-    """How the numbers of a constant add up: its shape as stored, and the axes that products sum over."""
+    """The sums that a constant takes part in: its shape as stored, and the axes that products sum over."""
 
     shape: tuple[int, ...]
     axes: tuple[int, ...]

@@ -14,6 +14,7 @@ import itertools
 from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 import tvm
 from tvm import relax
@@ -48,7 +49,9 @@ class PartitionRegions:
                 used = [_called(mod[callee]) for callee in called if callee in composites]
                 if used:
                     called = list(dict.fromkeys([*called, *itertools.chain(*used)]))
-                    _merge_in_function(merged, mod, gvar, called, names)
+                    found = _with_regions(mod, gvar, called, names)
+                    merged.update(tvm.IRModule(found.regions))
+                    merged.update_func(gvar, found.function)
         return merged
 
 
@@ -127,25 +130,26 @@ def _called(function: relax.Function) -> list[tvm.ir.GlobalVar]:
     return list(found)
 
 
-def _merge_in_function(
-    merged: tvm.IRModule,
-    mod: tvm.IRModule,
-    gvar: tvm.ir.GlobalVar,
-    called: list[tvm.ir.GlobalVar],
-    names: _Names,
-) -> None:
-    """Put into ``merged`` one function of ``mod`` with regions in the place of its composites."""
+class _Partitioned(NamedTuple):
+    """A function that calls regions in the place of composites, and those regions."""
+
+    function: relax.Function
+    regions: dict[tvm.ir.GlobalVar, relax.Function]
+
+
+def _with_regions(
+    mod: tvm.IRModule, gvar: tvm.ir.GlobalVar, called: list[tvm.ir.GlobalVar], names: _Names
+) -> _Partitioned:
+    """One function of ``mod``, partitioned."""
     alone, originals = _alone_as_main(mod, gvar, called)
     alone, hidden = hide(alone, alone.get_global_var("main"))
     alone = _rename(_with_owners(relax.transform.MergeCompositeFunctions()(alone)), names)
-    for region, body in alone.functions.items():
-        if _codegen(body):
-            merged[region] = body
+    regions = {region: body for region, body in alone.functions.items() if _codegen(body)}
     replacer = _GlobalReplacer(alone)
     replacer.new = originals
     function = replacer.visit_expr(reveal(alone["main"], hidden)).without_attr("global_symbol")
     symbol = mod[gvar].attrs.get("global_symbol") if mod[gvar].attrs else None
-    merged.update_func(gvar, function.with_attr("global_symbol", symbol) if symbol else function)
+    return _Partitioned(function.with_attr("global_symbol", symbol) if symbol else function, regions)
 
 
 def _alone_as_main(

@@ -28,7 +28,7 @@ SIZE = "mxplan.batch_size"
 
 @dataclass(frozen=True)
 class NamedBatch:
-    """What the function that callers call says of its batch.
+    """The batch as the function that callers call states it.
 
     Attributes
     ----------

@@ -11,7 +11,7 @@ from tvm import relax, tirx
 from .rows import Rows, RowsMeet, dims_of, rows_in, shape_dims
 
 Placed = Rows | None | tuple["Placed", ...]
-"""Where the rows of a value are; of tuples, of each field."""
+"""The places of the rows of a value; of a tuple, those of each field."""
 
 
 @dataclass(frozen=True)

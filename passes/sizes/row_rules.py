@@ -198,7 +198,7 @@ TAKES_SHAPES = frozenset(("reshape", "broadcast_to", "zeros", "ones", "full"))
 
 
 def placed_by(call: Call) -> Placed:
-    """Where the rows of a call's results are; RowsMeet with the reason where they may meet."""
+    """The places of the rows of a call's results; RowsMeet with the reason where rows may meet."""
     operator = call.expr.op
     name = str(operator.name).removeprefix("relax.") if isinstance(operator, tvm.ir.Op) else ""
     rule = RULES.get(name)

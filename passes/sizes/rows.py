@@ -1,4 +1,4 @@
-"""Where the rows of a batch stand in tensors, by their shapes.
+"""The places of the rows of a batch in tensors, by the tensors' shapes.
 
     n named      (n, 3, 14, 10)  axis 0, 1 element a row        (2, n * 12, 64)  axis 1, 12 elements a row
                  (5, 3)          none                           (n, n), (n + 1,) no way that rows are apart

@@ -39,7 +39,7 @@ def why_rows_meet(function: relax.Function, batch: tirx.Var) -> str:
 
 
 class _Walk:
-    """Where the rows of variables are, binding by binding."""
+    """The places of the rows of variables, binding by binding."""
 
     def __init__(self, batch: tirx.Var) -> None:
         self.batch = batch

@@ -28,7 +28,7 @@ import tvm
 from tvm import relax, tirx
 from tvm.relax.op import memory
 
-from .storage_plan import Arena
+from .storage_plan import StorageArena
 
 HUGE_PAGE = 2 << 20
 ALIGN = "tvm_mxplan.arena.align"
@@ -48,7 +48,7 @@ class ArenaBindings:
     entry : the bindings that make it, for the function's entry; complete when all else was asked for.
     """
 
-    def __init__(self, arena: Arena, height: int, *, regions: bool) -> None:
+    def __init__(self, arena: StorageArena, height: int, *, regions: bool) -> None:
         self.entry: list[relax.VarBinding] = []
         self._arena = arena
         self._height = height
@@ -97,7 +97,7 @@ class ArenaBindings:
         return var
 
 
-def _size(arena: Arena, height: int) -> tvm.ir.Expr:
+def _size(arena: StorageArena, height: int) -> tvm.ir.Expr:
     size = _int(height)
     if arena.unit is not None:
         return arena.unit * size

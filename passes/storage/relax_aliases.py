@@ -49,7 +49,7 @@ NOWHERE = Places()
 
 
 @dataclass(frozen=True)
-class Tensor:
+class StorageTensor:
     """One ``R.builtin.alloc_tensor`` that may move into an arena.
 
     Attributes
@@ -65,7 +65,7 @@ class Tensor:
     size: Size | None
     branches: tuple[tuple[int, bool], ...]
 
-    def excludes(self, other: Tensor) -> bool:
+    def excludes(self, other: StorageTensor) -> bool:
         """True if no run makes both: they are in different branches of one `if`."""
         mine = dict(self.branches)
         return any(mine.get(number, branch) != branch for number, branch in other.branches)
@@ -79,7 +79,7 @@ class Allocation:
 
 
 @dataclass(frozen=True)
-class Step:
+class StorageStep:
     """A call that reads or writes bytes of allocations.
 
     Attributes
@@ -111,14 +111,14 @@ class Branch:
     joined: tuple[tuple[int, int], ...]
 
 
-Node = Allocation | Step | Branch
+Node = Allocation | StorageStep | Branch
 
 
 @dataclass
 class Trace:
     """A function as the memory planner sees it."""
 
-    tensors: list[Tensor] = field(default_factory=list)
+    tensors: list[StorageTensor] = field(default_factory=list)
     nodes: tuple[Node, ...] = ()
     escaping: set[int] = field(default_factory=set)
 
@@ -175,14 +175,14 @@ class _Tracer:
         if name == _ALLOCATE:
             size = self.bounds.size_of(value.args[0].values, str(value.args[1].value))
             nodes.append(Allocation(len(self.trace.tensors)))
-            self.trace.tensors.append(Tensor(var, value, size, branches))
+            self.trace.tensors.append(StorageTensor(var, value, size, branches))
             return Places(frozenset([nodes[-1].tensor]), exact=True)
         args = tuple(self._leaf(arg) for arg in value.args)
         if name in _SAME_BYTES:
             return args[0]
         if name in _PART_OF_THE_BYTES:
             return Places(union(args[:1]))
-        nodes.append(Step(var, value, args))
+        nodes.append(StorageStep(var, value, args))
         return self._result(value, name, args)
 
     def _result(self, call: tvm.ir.Call, name: str, args: tuple[Alias, ...]) -> Alias:

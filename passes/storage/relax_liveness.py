@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .relax_aliases import Allocation, Branch, Node, Step, Trace
+from .relax_aliases import Allocation, Branch, Node, StorageStep, Trace
 
 Interval = tuple[int, int]
 
@@ -37,7 +37,7 @@ class Lives:
     """
 
     intervals: list[list[Interval]]
-    steps: list[tuple[int, Step]] = field(default_factory=list)
+    steps: list[tuple[int, StorageStep]] = field(default_factory=list)
     count: int = 0
     last: dict[int, frozenset[int]] = field(default_factory=dict)
     joined: list[tuple[int, int]] = field(default_factory=list)
@@ -65,7 +65,7 @@ class _Times:
                 continue
             self._time[id(node)] = self._lives.count
             self._lives.count += 1
-            if isinstance(node, Step):
+            if isinstance(node, StorageStep):
                 self._lives.steps.append((self._time[id(node)], node))
             else:
                 self._lives.joined.extend(node.joined)

@@ -11,7 +11,7 @@ Left to others: writing the plan into the IR (storage_rewrite).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import tvm
@@ -23,7 +23,7 @@ from tvm_mxplan.core.program.program import Program
 from tvm_mxplan.errors import InternalError
 
 from .region_calls import Region
-from .relax_aliases import Step, Tensor, Trace, name_of, trace_function
+from .relax_aliases import StorageStep, StorageTensor, Trace, name_of, trace_function
 from .relax_liveness import find_lives
 from .stock_plan import stock_plan
 from .storage_problem import InPlacePairs, StorageProblem, storage_problem
@@ -33,7 +33,7 @@ _LEAST_FACTOR = 512
 
 
 @dataclass(frozen=True)
-class Arena:
+class StorageArena:
     """The properties that the allocations of one arena share.
 
     Attributes
@@ -64,9 +64,9 @@ class StoragePlan:
     trace: Trace
     problem: StorageProblem
     plan: Plan
-    arenas: dict[str, Arena]
+    arenas: dict[str, StorageArena]
 
-    def placements(self) -> dict[tvm.ir.Var, tuple[Arena, int]]:
+    def placements(self) -> dict[tvm.ir.Var, tuple[StorageArena, int]]:
         """Arena and offset by the variable of the allocation."""
         found = {}
         for at, group in enumerate(self.problem.groups):
@@ -94,7 +94,7 @@ class Kernels:
         self._mod = mod
         self._pairs: dict[tvm.ir.GlobalVar, list[tuple[int, int]]] = {}
 
-    def pairs(self, step: Step) -> Sequence[tuple[int, int]]:
+    def pairs(self, step: StorageStep) -> Sequence[tuple[int, int]]:
         """Pairs of arguments (overwritten, result) of a call."""
         kernel = step.call.op
         if not isinstance(kernel, tvm.ir.GlobalVar) or not isinstance(self._mod[kernel], tirx.PrimFunc):
@@ -117,12 +117,13 @@ def plan_storage(
     """
     trace = trace_function(mod, mod[gvar])
     lives = find_lives(trace)
-    arenas: dict[str, Arena] = {}
+    arenas: dict[str, StorageArena] = {}
     scopes: dict[int, str] = {}
     for number, tensor in enumerate(trace.tensors):
         if number not in trace.escaping and lives.intervals[number]:
-            arena = _arena_of(tensor, arenas)
+            arena = _arena_of(tensor, arenas.values())
             if arena is not None:
+                arenas[arena.scope] = arena
                 scopes[number] = arena.scope
     problem = storage_problem(trace, lives, scopes, pairs or Kernels(mod).pairs, regions or {})
     plan = _solved(problem)
@@ -153,8 +154,8 @@ def _stacked(
     return [(plain, plan)] if plan is not None and not validate(plain.problem, plan) else []
 
 
-def _arena_of(tensor: Tensor, arenas: dict[str, Arena]) -> Arena | None:
-    """The arena that ``tensor`` can stand in, added to ``arenas`` if it is new.
+def _arena_of(tensor: StorageTensor, arenas: Collection[StorageArena]) -> StorageArena | None:
+    """The arena that ``tensor`` can stand in, with what bounds it: one of ``arenas``, or a new one.
 
     Offsets are multiples of 64 units, so for small multiples of a large expression gaps would outweigh
     what sharing saves; those go without.
@@ -165,14 +166,12 @@ def _arena_of(tensor: Tensor, arenas: dict[str, Arena]) -> Arena | None:
         return None
     if size.unit is not None and size.nbytes < _LEAST_FACTOR:
         return None
-    for arena in arenas.values():
+    for arena in arenas:
         if arena.device == int(device.value) and _same_unit(arena.unit, size.unit):
             break
     else:
-        arena = Arena(str(len(arenas)), int(device.value), size.unit)
-    arena = replace(arena, bounded=tuple(dict.fromkeys((*arena.bounded, *size.bounded))))
-    arenas[arena.scope] = arena
-    return arena
+        arena = StorageArena(str(len(arenas)), int(device.value), size.unit)
+    return replace(arena, bounded=tuple(dict.fromkeys((*arena.bounded, *size.bounded))))
 
 
 def _same_unit(a: tvm.ir.Expr | None, b: tvm.ir.Expr | None) -> bool:

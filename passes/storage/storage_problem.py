@@ -19,17 +19,17 @@ from dataclasses import dataclass
 from tvm_mxplan.core.allocation import Item, Problem, Rectangle
 
 from .region_calls import Region, Timeline, lends_arena
-from .relax_aliases import Places, Step, Tensor, Trace, name_of, union
+from .relax_aliases import Places, StorageStep, StorageTensor, Trace, name_of, union
 from .relax_liveness import Lives
 
 ALIGNMENT = 64
 
-InPlacePairs = Callable[[Step], Sequence[tuple[int, int]]]
+InPlacePairs = Callable[[StorageStep], Sequence[tuple[int, int]]]
 """Pairs of (argument that may be overwritten, argument that the result is written to) of a call."""
 
 
 @dataclass(frozen=True)
-class RegionCall:
+class LendingCall:
     """A call that lends a region an arena.
 
     Attributes
@@ -40,7 +40,7 @@ class RegionCall:
     """
 
     time: int
-    step: Step
+    step: StorageStep
     region: Region
     lent: int
     scope: str
@@ -62,8 +62,8 @@ class StorageProblem:
     problem: Problem
     groups: tuple[tuple[int, ...], ...]
     in_place: dict[object, tuple[int, int]]
-    opened: tuple[RegionCall, ...] = ()
-    closed: tuple[RegionCall, ...] = ()
+    opened: tuple[LendingCall, ...] = ()
+    closed: tuple[LendingCall, ...] = ()
 
 
 def storage_problem(
@@ -109,22 +109,22 @@ def storage_problem(
 
 def _region_calls(
     lives: Lives, arenas: Mapping[int, str], regions: Mapping[str, Region]
-) -> Iterator[RegionCall]:
+) -> Iterator[LendingCall]:
     for time, step in lives.steps:
         region = regions.get(name_of(step.call))
         if region is not None and lends_arena(region, step.args):
             lent = _exact(step, len(step.args) - 1)
             if lent in arenas:
-                yield RegionCall(time, step, region, lent, arenas[lent])
+                yield LendingCall(time, step, region, lent, arenas[lent])
 
 
-def _exact(step: Step, argument: int) -> int:
+def _exact(step: StorageStep, argument: int) -> int:
     """The allocation that an argument is exactly, -1 if it is none or not known."""
     alias = step.args[argument]
     return min(alias.tensors) if isinstance(alias, Places) and alias.exact else -1
 
 
-def _may_overwrite(lives: Lives, time: int, step: Step, source: int, destination: int) -> bool:
+def _may_overwrite(lives: Lives, time: int, step: StorageStep, source: int, destination: int) -> bool:
     """True if nobody else sees the source die and the result be born."""
     a, b = _exact(step, source), _exact(step, destination)
     others = [arg for at, arg in enumerate(step.args) if at not in (source, destination)]
@@ -135,7 +135,7 @@ def _may_overwrite(lives: Lives, time: int, step: Step, source: int, destination
 class _Groups:
     """Allocations that stand at one base; merging keeps that sound."""
 
-    def __init__(self, tensors: Sequence[Tensor], lives: Lives) -> None:
+    def __init__(self, tensors: Sequence[StorageTensor], lives: Lives) -> None:
         self._tensors = tensors
         self._lives = lives
         self._group = {number: [number] for number in range(len(tensors))}

@@ -43,7 +43,7 @@ from ..sizes.named_batch import is_sized
 from .arena_bindings import ArenaBindings
 from .region_calls import regions_of, with_programs
 from .storage_check import check_storage
-from .storage_plan import Arena, Kernels, StoragePlan, plan_storage
+from .storage_plan import Kernels, StorageArena, StoragePlan, plan_storage
 from .tir_in_place import write_in_place
 
 Observer = Callable[[str, StoragePlan], None]
@@ -119,9 +119,10 @@ class _Rewriter:
             function.params, body, function.ret_ty, function.is_pure, function.attrs, function.span
         )
 
-    def _sequence(self, seq: relax.SeqExpr, views: Views) -> relax.SeqExpr:
-        """``seq`` with allocations placed; ``views`` made there already may be used again."""
-        blocks = []
+    def _sequence(self, seq: relax.SeqExpr, before: Views) -> relax.SeqExpr:
+        """``seq`` with allocations placed; views made ``before`` may be used again."""
+        blocks: list[relax.BindingBlock] = []
+        views = dict(before)
         for block in seq.blocks:
             bindings: list[relax.Binding] = []
             for binding in block.bindings:
@@ -131,30 +132,33 @@ class _Rewriter:
                     bindings.append(relax.VarBinding(binding.var, arena.whole))
                 elif binding.var in self.placements:
                     new_var = relax.DataflowVar if isinstance(block, relax.DataflowBlock) else relax.Var
-                    bindings += self._place(binding, views, new_var)
+                    seen = views.setdefault(self._seen(binding), binding.var)
+                    bindings += self._place(binding, seen, new_var)
                 else:
                     bindings.append(self._rewrite(binding, views))
             blocks.append(type(block)(bindings))
         return relax.SeqExpr(blocks, seq.body)
 
-    def _place(
-        self, binding: relax.VarBinding, views: Views, new_var: type[tvm.ir.Var]
-    ) -> list[relax.Binding]:
-        """The bindings that put an allocation where the plan says."""
-        var = binding.var
+    def _seen(self, binding: relax.VarBinding) -> tuple[object, ...]:
+        """The place, shape and type by which the tensor of an allocation is known."""
         shape, dtype, _, _ = binding.value.args
-        arena, offset = self.placements[var]
-        key = (arena.scope, offset, tvm_ffi.StructuralKey(shape), str(dtype.value))
-        if key in views:
-            return [relax.VarBinding(var, views[key])]
-        views[key] = var
+        arena, offset = self.placements[binding.var]
+        return arena.scope, offset, tvm_ffi.StructuralKey(shape), str(dtype.value)
+
+    def _place(
+        self, binding: relax.VarBinding, seen: tvm.ir.Var, new_var: type[tvm.ir.Var]
+    ) -> list[relax.Binding]:
+        """The bindings that put an allocation where the plan says, or on ``seen``, which stands there."""
+        if not seen.same_as(binding.var):
+            return [relax.VarBinding(binding.var, seen)]
+        arena, offset = self.placements[binding.var]
         return self.arenas[arena.scope].tensor(binding, offset, new_var)
 
     def _rewrite(self, binding: relax.Binding, views: Views) -> relax.Binding:
         value = binding.value
         if isinstance(value, relax.If):
-            then = self._sequence(value.true_branch, dict(views))
-            otherwise = self._sequence(value.false_branch, dict(views))
+            then = self._sequence(value.true_branch, views)
+            otherwise = self._sequence(value.false_branch, views)
             return relax.VarBinding(binding.var, relax.If(value.cond, then, otherwise, value.span))
         if binding.var in self.lends:
             args = [*value.args[:-1], self.arenas[self.lends[binding.var]].whole]
@@ -172,7 +176,7 @@ class _Rewriter:
         return tvm.ir.Call(gvar, args, call.attrs, call.ty_args, call.span, call.ty)
 
 
-def _height(plan: StoragePlan, arena: Arena, least: Mapping[int, int]) -> int:
+def _height(plan: StoragePlan, arena: StorageArena, least: Mapping[int, int]) -> int:
     height = plan.plan.heights[arena.scope]
     return height if arena.unit is not None else max(height, least.get(arena.device, 0))
 

@@ -2,7 +2,7 @@
 
 engines   each pattern's engine on each device, as docs/figures/cudnn.md shows it
 networks  the parts of networks that become plans, as docs/figures/cudnn.md shows them
-exports   writes networks that the zoo has not; needs torch and timm
+exports   writes networks that the zoo lacks; needs torch and timm
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exports networks that the zoo has not: a UNet with transposed convolutions, a ViT; imports torch and timm.
+"""Exports networks that the zoo lacks: a UNet with transposed convolutions, a ViT; imports torch and timm.
 
 scripts/cudnn exports FOLDER
 """

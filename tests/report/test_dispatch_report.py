@@ -15,7 +15,7 @@ from tvm_mxplan.report.report import Report
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, relative_l2
 from tvm_mxplan.tuning import tune_plans
-from tvm_mxplan.tuning.candidates import Candidate
+from tvm_mxplan.tuning.candidates import PlanCandidate
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_a_limit_on_errors_is_a_reason():
 @pytest.mark.parametrize(("timed", "source"), [(True, "measured"), (False, "model")])
 def test_costs_say_where_they_come_from(model, monkeypatch, timed, source):
     """Those of the plan that tuning found the best; here it has one to compare."""
-    only = Candidate("cost", "cost", timed, timed)
+    only = PlanCandidate("cost", "cost", timed, timed)
     monkeypatch.setattr(tune_plans, "candidates_for", lambda *_, **__: [only])
     report = tvm_mxplan.compile(model, options={"tune": "measure"}).report
     assert report.tuning.chosen == only.name
@@ -151,7 +151,7 @@ def test_a_rule_for_algorithms_is_explained_with_costs():
 
 
 def test_a_measured_plan_by_a_rule_is_explained_with_measured_costs(model, monkeypatch):
-    only = Candidate("channels_last", "cost", True, False)
+    only = PlanCandidate("channels_last", "cost", True, False)
     monkeypatch.setattr(tune_plans, "candidates_for", lambda *_, **__: [only])
     report = tvm_mxplan.compile(model, options={"tune": "measure"}).report
     assert report.tuning.chosen == only.name

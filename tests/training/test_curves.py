@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tvm_mxplan.errors import InvalidInputError
-from tvm_mxplan.training.curves import Panel, draw, panels_of
+from tvm_mxplan.training.curves import CurvePanel, draw, panels_of
 from tvm_mxplan.training.loop import Epoch
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -32,7 +32,7 @@ def test_a_run_has_a_line_for_its_loss_and_each_accuracy(tmp_path: Path) -> None
 
 
 def test_names_are_escaped_and_gaps_part_lines(tmp_path: Path) -> None:
-    draw(tmp_path / "curves.svg", [Panel("a < b", {"one & two": [1.0, 2.0, math.nan, 3.0, 1.0]})])
+    draw(tmp_path / "curves.svg", [CurvePanel("a < b", {"one & two": [1.0, 2.0, math.nan, 3.0, 1.0]})])
     assert [len(line) for line in lines(tmp_path / "curves.svg")] == [2, 2]
     assert "one &amp; two" in (tmp_path / "curves.svg").read_text()
 
@@ -41,4 +41,4 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="no epoch to draw"):
         draw(tmp_path / "curves.svg", panels_of([]))
     with pytest.raises(InvalidInputError, match=r"expected .*\.svg|\.svg"):
-        draw(tmp_path / "curves.png", [Panel("loss", {"a": [1.0]})])
+        draw(tmp_path / "curves.png", [CurvePanel("loss", {"a": [1.0]})])

@@ -6,15 +6,15 @@ import pytest
 
 from tvm_mxplan.core.policies import POLICIES
 from tvm_mxplan.options import Options
-from tvm_mxplan.tuning.candidates import Candidate, candidates_for
+from tvm_mxplan.tuning.candidates import PlanCandidate, candidates_for
 
 MEASURE = {"tune": "measure"}
 
 
 def test_every_policy_of_ours_takes_part():
     found = candidates_for(Options(**MEASURE), measures=True)
-    assert found[0] == Candidate("cost", "cost", True, True)
-    assert found[1] == Candidate("cost", "cost", False, False)
+    assert found[0] == PlanCandidate("cost", "cost", True, True)
+    assert found[1] == PlanCandidate("cost", "cost", False, False)
     assert {c.policy for c in found} == set(POLICIES) - {"plain", "naive"}
     for policy in ("cost", "channels_last", "any", "blocked"):
         assert {"cost", "direct"} <= {c.rule for c in found if c.policy == policy}

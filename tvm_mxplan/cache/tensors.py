@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def tensor_bytes(tensor: tvm.runtime.Tensor) -> memoryview:
-    """The bytes of a dense tensor on the CPU; a copy for types that numpy has not got itself."""
+    """The bytes of a dense tensor on the CPU; a copy for types that numpy itself lacks."""
     try:
         array = np.from_dlpack(tensor)
     except (BufferError, RuntimeError, TypeError):

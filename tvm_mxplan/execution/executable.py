@@ -40,7 +40,7 @@ METADATA = "mxplan_metadata"
 _SCHEMA = 1
 
 
-class Device(NamedTuple):
+class TargetDevice(NamedTuple):
     """A device, no CPU, that a model was compiled for: a library by its name, and the device in words.
 
     ``shared`` where the CPU runs a part of the model, which then takes and returns tensors of the CPU's.
@@ -80,7 +80,7 @@ class Executable:
         opcheck: bool = False,
         opcheck_folder: str | None = None,
         elsewhere: str = "",
-        device: Device | None = None,
+        device: TargetDevice | None = None,
     ) -> None:
         self._module = module
         self._elsewhere = elsewhere or (device.absent() if device else "")
@@ -323,7 +323,7 @@ def load(path: str | os.PathLike[str]) -> Executable:
     try:
         signature = Signature.from_json(metadata["signature"])
         report = StoredReport(metadata["report"], str(path))
-        device = Device(**metadata["device"]) if "device" in metadata else None
+        device = TargetDevice(**metadata["device"]) if "device" in metadata else None
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise InvalidInputError(
@@ -344,7 +344,7 @@ def _load_module(path: Path) -> Any:
         return tvm_ffi.load_module(link)  # TVM's own would follow the link
 
 
-def metadata_text(signature: Signature, report: Report, device: Device | None = None) -> str:
+def metadata_text(signature: Signature, report: Report, device: TargetDevice | None = None) -> str:
     """Writes as text what a compiled library carries about itself."""
     told = {"schema": _SCHEMA, "signature": signature.to_json(), "report": report.to_json()}
     return json.dumps(told if device is None else {**told, "device": device._asdict()})

@@ -47,8 +47,7 @@ def split_file(path: str | os.PathLike[str]) -> tuple[bytes, list[memoryview]] |
     try:
         with Path(path).open("rb") as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        raw = list[memoryview]()
-        skeleton = _without_raw_data(data, (_GRAPH, _INITIALIZER), raw)
+        skeleton, raw = _without_raw_data(data, (_GRAPH, _INITIALIZER))
         graph = Message(Message(memoryview(skeleton)).merged(_GRAPH >> 3))
         tensors = graph.all(_INITIALIZER >> 3)
         external = keeps_data_elsewhere(skeleton)
@@ -99,18 +98,17 @@ def _copied(source: object, target: object, left_out: str) -> Iterator[object]:
             setattr(target, descriptor.name, value)
 
 
-def _without_raw_data(message: memoryview, path: tuple[int, ...], raw: list[memoryview]) -> bytes:
-    """The message with ``raw_data`` left out of the messages at ``path``; appends it to ``raw``."""
-    kept = bytearray()
+def _without_raw_data(message: memoryview, path: tuple[int, ...]) -> tuple[bytes, list[memoryview]]:
+    """The message with ``raw_data`` left out of the messages at ``path``, and that of each of them."""
+    kept, raw = bytearray(), list[memoryview]()
     found = memoryview(b"")
     for tag, whole, payload in fields(message):
         if path and tag == path[0]:
-            inner = _without_raw_data(payload, path[1:], raw)
+            inner, below = _without_raw_data(payload, path[1:])
+            raw += below
             kept += varint_bytes(tag) + varint_bytes(len(inner)) + inner
         elif not path and tag == _RAW_DATA:
             found = payload
         else:
             kept += whole
-    if not path:
-        raw.append(found)
-    return bytes(kept)
+    return bytes(kept), raw if path else [found]

@@ -17,7 +17,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.specialize import specialize
 
 from .compare import judge, prior_of
-from .physical import Tensor, read
+from .physical import CheckedTensor, read
 from .replay import Observed, write
 from .result import Difference, Finding, OpCheck
 
@@ -71,11 +71,11 @@ class Checker:
 
     # -----------------------------------------------------------------------------------------------------
 
-    def _tensor(self, value: int, tensor: Any) -> Tensor:
+    def _tensor(self, value: int, tensor: Any) -> CheckedTensor:
         raw = np.from_dlpack(tensor)
         return read(raw.copy(), self._program.values[value], raw.ctypes.data)
 
-    def _judge(self, number: int, results: Mapping[int, Tensor]) -> None:
+    def _judge(self, number: int, results: Mapping[int, CheckedTensor]) -> None:
         program, step = self._program, self._program.steps[number]
         self._steps += 1
         prior = prior_of(program, step, self._reads)

@@ -12,7 +12,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 
 from .estimate import Array, Estimate, as_stored, unit_roundoff
-from .physical import Tensor, read
+from .physical import CheckedTensor, read
 from .references import evaluate
 from .result import Finding
 
@@ -31,8 +31,8 @@ class Verdict:
 def judge(
     program: ir.Program,
     step: ir.Step,
-    reads: Mapping[int, Tensor],
-    results: Mapping[int, Tensor],
+    reads: Mapping[int, CheckedTensor],
+    results: Mapping[int, CheckedTensor],
     prior: Array | None,
 ) -> Verdict:
     """Compare what ``step`` wrote with what its program asks for.
@@ -63,7 +63,7 @@ def judge(
 
 
 def reference(
-    program: ir.Program, step: ir.Step, reads: Mapping[int, Tensor], prior: Array | None
+    program: ir.Program, step: ir.Step, reads: Mapping[int, CheckedTensor], prior: Array | None
 ) -> dict[int, Estimate]:
     """Computes the expected results of the step for what it read, by the value that it writes."""
     operands: dict[str, list[Array]] = {}
@@ -84,7 +84,7 @@ def reference(
     return {operand.value: estimates[operand.role] for operand in step.operands if operand.is_result}
 
 
-def prior_of(program: ir.Program, step: ir.Step, reads: Mapping[int, Tensor]) -> Array | None:
+def prior_of(program: ir.Program, step: ir.Step, reads: Mapping[int, CheckedTensor]) -> Array | None:
     """Returns the addend of a sum: the bytes under ``dst``, seen as ``dst`` sees them; None without one."""
     if not any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
         return None

@@ -17,7 +17,7 @@ from .estimate import Array
 
 
 @dataclass(frozen=True)
-class Tensor:
+class CheckedTensor:
     """One value's bytes at one moment.
 
     Attributes
@@ -33,7 +33,7 @@ class Tensor:
     address: int
 
 
-def read(raw: Array, value: ir.Value, address: int = 0) -> Tensor:
+def read(raw: Array, value: ir.Value, address: int = 0) -> CheckedTensor:
     """The tensor at the start of ``raw``, bytes in the layout of ``value``, whose shape is of numbers."""
     layout, shape = parse_layout(value.layout), static_shape(value.shape)
     try:
@@ -48,4 +48,4 @@ def read(raw: Array, value: ir.Value, address: int = 0) -> Tensor:
     if logical.size != whole.size:
         bits = np.dtype(f"u{whole.dtype.itemsize}")  # nothing but zero bytes is a zero
         dirty = int(np.count_nonzero(whole.view(bits)) - np.count_nonzero(logical.view(bits)))
-    return Tensor(raw, logical, dirty, address)
+    return CheckedTensor(raw, logical, dirty, address)

@@ -27,7 +27,7 @@ from tvm_mxplan.export.files import whole_file
 
 from .compare import differ, reference
 from .estimate import Array
-from .physical import Tensor, read
+from .physical import CheckedTensor, read
 from .result import Finding
 
 _NAME = "step"
@@ -69,8 +69,8 @@ class Observed:
     library: str
     program: ir.Program
     step: ir.Step
-    reads: Mapping[int, Tensor]
-    results: Mapping[int, Tensor]
+    reads: Mapping[int, CheckedTensor]
+    results: Mapping[int, CheckedTensor]
     prior: Array | None
 
 

@@ -1,6 +1,6 @@
 """Curves over epochs as a picture: one panel for each quantity, one line for each run, in SVG.
 
-draw("curves.svg", [Panel("loss", {"trained": [2.3, 1.9, 1.2]}), Panel("accuracy", {...})])
+draw("curves.svg", [CurvePanel("loss", {"trained": [2.3, 1.9, 1.2]}), CurvePanel("accuracy", {...})])
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COLOURS = ("#1b6ca8", "#c1440e", "#2e7d32", "#7b1fa2", "#8d6e00", "#455a64")
 
 
 @dataclass(frozen=True)
-class Panel:
+class CurvePanel:
     """One quantity over epochs, which are counted from 1.
 
     Attributes
@@ -32,9 +32,9 @@ class Panel:
     lines: Mapping[str, Sequence[float]]
 
 
-def panels_of(epochs: Sequence[Epoch]) -> list[Panel]:
+def panels_of(epochs: Sequence[Epoch]) -> list[CurvePanel]:
     """Loss, and accuracies where there are any, of a run."""
-    found = [Panel("loss", {"training": [epoch.loss for epoch in epochs]})]
+    found = [CurvePanel("loss", {"training": [epoch.loss for epoch in epochs]})]
     shares = {
         name: [math.nan if value is None else 100 * value for value in values]
         for name, values in (
@@ -43,10 +43,10 @@ def panels_of(epochs: Sequence[Epoch]) -> list[Panel]:
         )
     }
     known = {name: row for name, row in shares.items() if any(map(math.isfinite, row))}
-    return [*found, Panel("accuracy, %", known)] if known else found
+    return [*found, CurvePanel("accuracy, %", known)] if known else found
 
 
-def draw(path: str | os.PathLike[str], panels: Sequence[Panel]) -> None:
+def draw(path: str | os.PathLike[str], panels: Sequence[CurvePanel]) -> None:
     """Write the panels side by side; the file appears whole or not at all.
 
     Raises
@@ -67,7 +67,7 @@ def draw(path: str | os.PathLike[str], panels: Sequence[Panel]) -> None:
         partial.write_text(text)
 
 
-def _panel(panel: Panel, left: int) -> str:
+def _panel(panel: CurvePanel, left: int) -> str:
     values = [value for row in panel.lines.values() for value in row if math.isfinite(value)]
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     high = high if high > low else low + 1

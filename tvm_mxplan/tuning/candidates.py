@@ -9,7 +9,7 @@ from ..options import Options
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PlanCandidate:
     """A way to decide algorithms and layouts.
 
     Attributes
@@ -32,7 +32,7 @@ class Candidate:
         )
 
 
-def candidates_for(options: Options, measures: bool) -> list[Candidate]:
+def candidates_for(options: Options, measures: bool) -> list[PlanCandidate]:
     """Plans within what the user left open, the likeliest to win first.
 
     Parameters
@@ -45,7 +45,7 @@ def candidates_for(options: Options, measures: bool) -> list[Candidate]:
     rules: list[Rule] = ["cost", "direct", "winograd_f4"] if options.rule == "cost" else [options.rule]
     pairs = [(measures, measures), (False, False), (False, measures), (measures, False)]
     found = [
-        Candidate(policy, rule, timed_rule and rule == "cost", timed_policy and policy == "cost")
+        PlanCandidate(policy, rule, timed_rule and rule == "cost", timed_policy and policy == "cost")
         for rule in rules
         for policy in policies
         for timed_rule, timed_policy in pairs

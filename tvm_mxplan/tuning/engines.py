@@ -45,7 +45,7 @@ class _OnGpu(Here):
 
 
 class EngineTuning:
-    """What one compilation measures of a GPU's engines; see :class:`tvm_mxplan.byoc.backend.EngineTimes`.
+    """Measured times of a GPU's engines in one compilation; see :class:`tvm_mxplan.byoc.backend.EngineTimes`.
 
     Parameters
     ----------

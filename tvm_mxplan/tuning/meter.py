@@ -111,7 +111,7 @@ class Measurements:
         return value
 
 
-class Known:
+class KnownMeter:
     """A ``Meter`` that knows what ``measurements`` do, and measures nothing."""
 
     def __init__(self, measurements: Measurements) -> None:

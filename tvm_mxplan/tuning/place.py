@@ -66,7 +66,7 @@ class Place(Protocol):
         ...
 
     def check(self, strategy: str) -> None:
-        """UnsupportedError where ``strategy`` needs what the machine has not."""
+        """UnsupportedError where the machine lacks what ``strategy`` needs."""
         ...
 
     def time(self, backend: Backend, question: ir.Program, threads: int | None) -> Sample:

@@ -28,7 +28,7 @@ from ..core.program import codec
 from ..core.program import program as ir
 from ..passes.region.attached import program_of, regions
 from ..report.recorder import Recorder
-from .candidates import Candidate, candidates_for
+from .candidates import PlanCandidate, candidates_for
 from .compare import Comparison
 from .records import PlanResult, Record
 from .values import UNITS, Port, fixed_ports, is_timed, memory_bytes, moved_bytes
@@ -92,7 +92,7 @@ class TunePlans:
         known = self.choices.again()
         if not known.has_known:
             return False
-        as_given = Candidate(self.options.policy, self.options.rule, False, False)
+        as_given = PlanCandidate(self.options.policy, self.options.rule, False, False)
         self._decided(mod, as_given, known, Recorder())
         return known.used == known.regions > 0
 
@@ -166,7 +166,7 @@ class TunePlans:
         return [program_of(region) for backend in backends for _, region in regions(mod, backend.name)]
 
     def _decided(
-        self, mod: tvm.IRModule, way: Candidate, choices: Choices, recorder: Recorder
+        self, mod: tvm.IRModule, way: PlanCandidate, choices: Choices, recorder: Recorder
     ) -> tvm.IRModule:
         """The module with algorithms and layouts, decided as ``way`` says."""
         deciding = self.compilation.but(way=way, choices=choices, recorder=recorder, verifier=None)

@@ -17,7 +17,7 @@ from ..options import Options
 from ..passes.costs.source import CostSource
 from ..passes.layout.measure import Meter, StepTimer
 from .facts import digest_of
-from .meter import Known, Measurements
+from .meter import KnownMeter, Measurements
 from .place import Here, Place
 from .progress import Callback
 from .record_file import RecordFile
@@ -46,7 +46,7 @@ class Tuning:
     Raises
     ------
     InvalidInputError : the file of records to start from, or ``output``, cannot be used.
-    UnsupportedError : the strategy needs what that machine has not.
+    UnsupportedError : that machine lacks what the strategy needs.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Tuning:
 
     def known_cost(self, backend: Backend, model: CostSource) -> CostSource:
         """The same, without measuring anything, and without a trace in what is told about the compilation."""
-        return self._cost(backend, model, Known(self.meter))
+        return self._cost(backend, model, KnownMeter(self.meter))
 
     def _cost(self, backend: Backend, model: CostSource, meter: Meter) -> CostSource:
         if not self.times_steps:

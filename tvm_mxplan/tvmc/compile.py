@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -128,7 +128,7 @@ def compile_model(args: argparse.Namespace) -> str:
         check_destination(args.dump_memory, ".svg")
     dump = RelaxDump()
     with (
-        _shown_phases(options),
+        _shown_phases(options) as shown,
         tvm.transform.PassContext(instruments=[dump] if "relax" in args.dump_code else []),
     ):
         ex = tvm_mxplan.compile(
@@ -137,7 +137,7 @@ def compile_model(args: argparse.Namespace) -> str:
             shapes=args.input_shapes,
             bounds=given_bounds(args),
             params=args.params,
-            options=options,
+            options={**options, **shown},
         )
     if args.dump_memory:
         _write_memory(args.dump_memory, ex)
@@ -169,15 +169,17 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 @contextmanager
-def _shown_phases(options: dict[str, Any]) -> Iterator[None]:
-    """Writes the phases' results to standard output in the end, also where a later phase fails."""
+def _shown_phases(options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Writes the phases' results to standard output in the end, also where a later phase fails.
+
+    Gives the options that this takes beside ``options``.
+    """
     if not options.get("dump_after") or options.get("dump_folder") is not None:
-        yield
+        yield {}
         return
     with tempfile.TemporaryDirectory(prefix="mxplan-") as folder:
-        options["dump_folder"] = folder
         try:
-            yield
+            yield {"dump_folder": folder}
         finally:
             with results_stream() as stream:
                 for path in sorted(Path(folder).iterdir(), key=lambda path: path.stat().st_mtime_ns):

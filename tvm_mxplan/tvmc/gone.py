@@ -1,4 +1,4 @@
-"""Verbs that TVM's command line had and this one has not: recognised, and answered in one line."""
+"""Verbs of TVM's command line that this one lacks: recognised, and answered in one line."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def _taken(array: Array, axis: int, index: Array) -> Array:
 
 
 def misplaced(arrays: Mapping[str, Array], others: Mapping[str, Array]) -> Finding | None:
-    """What differs of keys or values behind past ones, which are only moved."""
+    """The differences of keys or values behind past ones, which are only moved."""
     for role in ("key", "value"):
         if f"joined_{role}" in others:
             whole = np.concatenate([arrays[f"past_{role}"], arrays[role]], 2).astype(np.float64)

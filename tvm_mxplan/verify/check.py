@@ -17,7 +17,7 @@ from tvm_mxplan.core.layout.layout_arrays import pack
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import MxplanError, UnsupportedError
-from tvm_mxplan.opcheck.physical import Tensor, read
+from tvm_mxplan.opcheck.physical import CheckedTensor, read
 
 from .data import operands
 from .drawing import Array, drawn
@@ -110,7 +110,7 @@ class _Guarded:
         around = self._memory[:_GUARD], self._memory[_GUARD + self._count :]
         return any(bool((part != self._untouched).any()) for part in around)
 
-    def written(self) -> Tensor:
+    def written(self) -> CheckedTensor:
         if self.layout.pads(self.shape):
             self.inside[self.inside == 0] = 0  # a minus zero in the padding does no harm
         return read(self.inside.reshape(-1).view(np.uint8), self.value)

@@ -148,7 +148,7 @@ def writing_integers(graph: Graph, at: int) -> tuple[int, ir.Step] | None:
     numbers = numbers_of(graph, step, "dst")
     if _has(step, "src_scale") or not (numbers.is_single and numbers.is_known):
         return None
-    kept = root.operands[:-1]
+    kept = [one for one in root.operands if one.role != "dst"]
     operands = (*kept, *numbers.operands("dst"), ir.Operand("dst", step.dst))
     return producer, replace(root, operands=operands)  # type: ignore[return-value]
 

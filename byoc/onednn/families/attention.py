@@ -15,7 +15,7 @@ from ..checks import Match, tensors_ok
 
 
 def check(match: Match) -> str | None:
-    """None, or what the runtime has not got of the operator."""
+    """None, or the part of the operator that the runtime lacks."""
     reason = tensors_ok(match)
     if reason is not None:
         return reason

@@ -30,7 +30,7 @@ def pattern() -> tuple[DFPattern, dict[str, DFPattern]]:
 
 
 def check(match: Match) -> str | None:
-    """None, or what the kernels have not got of the product."""
+    """None, or the part of the product that the kernels lack."""
     source = match["root"].args[0]
     if dtype_of(source) != "float32":
         return f"rows of {dtype_of(source) or 'unknown type'}, expected float32"

@@ -27,7 +27,7 @@ _PEEPHOLES = (0, 2, 1)
 
 
 def check(match: Match) -> str | None:
-    """None, or what oneDNN has not got of the layer."""
+    """None, or the part of the layer that oneDNN lacks."""
     call = match["root"]
     layer, operands = layer_of(call), operands_of(call)
     if "lengths" in operands:

@@ -18,7 +18,7 @@ from ..checks import Match
 
 
 def check_rms_norm(match: Match) -> str | None:
-    """None, or what the kernels have not got of a norm."""
+    """None, or the part of a norm that the kernels lack."""
     call = match["root"]
     reason = checks.normalized_axes(match)
     if reason is None and not is_static(shape_of(call.args[0])[-len(call.attrs.axes) :]):  # type: ignore[index]
@@ -27,7 +27,7 @@ def check_rms_norm(match: Match) -> str | None:
 
 
 def check_rotary(match: Match) -> str | None:
-    """None, or what the kernels have not got of a rotation."""
+    """None, or the part of a rotation that the kernels lack."""
     shapes = [shape_of(arg) for arg in match["root"].args]
     extents = [shape[-1] for shape in shapes]  # type: ignore[index]
     return None if is_static(extents) else "rows of symbolic extents"  # type: ignore[arg-type]

@@ -75,7 +75,7 @@ def batch_norm(c: Composite) -> tuple[int, ...]:
 def batch_norm_backward(c: Composite) -> tuple[int, ...]:
     roles = ("src", "gradient", "mean", "variance", "scale")
     operands = [(role, c.value(arg)) for role, arg in zip(roles, c.root.args, strict=True)]
-    shape = c.builder.values[operands[0][1]].shape
+    shape = c.builder.values[dict(operands)["src"]].shape
     channels = (shape[1],)
     results = {"dst": shape, "scale_gradient": channels, "shift_gradient": channels}
     step = ir.BatchNormalizationBackward(float(c.root.attrs["epsilon"]))
@@ -95,9 +95,9 @@ def layer_norm_backward(c: Composite) -> tuple[int, ...]:
 def recurrent(c: Composite) -> tuple[int, ...]:
     """All steps of a recurrent layer, whose gates are kept."""
     layer, operands = _recurrent_operands(c, {"products": "src"})
-    values = c.builder.values
-    steps, samples, _ = values[operands[0][1]].shape
-    directions, _, units = values[operands[1][1]].shape
+    found, values = dict(operands), c.builder.values
+    steps, samples, _ = values[found["src"]].shape
+    directions, _, units = values[found["recurrence"]].shape
     every = (steps, samples, int(directions) * int(units))  # type: ignore[arg-type]
     results: dict[str, ir.Shape] = {"dst": every, "kept_gates": (*every[:2], KEPT * every[2])}
     if layer.is_lstm:

@@ -3,6 +3,8 @@
 #include "library/library.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 
 #include "base/error.h"
 #include "cudnn/device.h"
@@ -17,11 +19,11 @@ namespace {
 
 constexpr StepLimits kLimits = {INT64_MAX, SIZE_MAX, true};
 
-int64_t BytesOf(const std::string& dtype) {
-  if (dtype == "float32" || dtype == "int32") return 4;
-  if (dtype == "float16" || dtype == "bfloat16") return 2;
-  if (dtype == "uint8" || dtype == "int8") return 1;
-  ThrowUnsupported("type ", dtype);
+constexpr std::string_view kTypes[] = {"float32", "float16", "bfloat16", "int32", "int8", "uint8"};
+
+void CheckType(std::string_view dtype) {
+  const auto* known = std::find(std::begin(kTypes), std::end(kTypes), dtype);
+  if (known == std::end(kTypes)) ThrowUnsupported("type ", dtype, ", which cuDNN's steps have not");
 }
 
 // The value that a uid stands for: operands in their order, then those of post-ops.
@@ -211,7 +213,8 @@ class Cudnn final : public Library {
   PhysicalLayout LayoutOf(const Dims& dims, const std::string& dtype,
                           const std::string& tag) const override {
     PhysicalLayout layout;
-    layout.element_bytes = BytesOf(dtype);
+    CheckType(dtype);
+    layout.element_bytes = ElementBytes(dtype);
     layout.padded = dims;
     std::string letters = tag;
     std::sort(letters.begin(), letters.end());

@@ -26,7 +26,7 @@ const char* DtypeName(DLDataType dtype) {
   for (const Name& entry : kNames) {
     if (entry.code == dtype.code && entry.bits == dtype.bits && dtype.lanes == 1) return entry.name;
   }
-  return "a type unknown to oneDNN";
+  return "a type that no value has";
 }
 
 bool OnCpu(DLDevice device) {

@@ -3,22 +3,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <string_view>
 
 #include "base/error.h"
 
 namespace mxplan::host {
 namespace {
-
-struct Type {
-  std::string_view name;
-  int64_t bytes;
-};
-
-constexpr Type kTypes[] = {{"float32", 4}, {"float64", 8}, {"int8", 1},    {"uint8", 1},
-                           {"int16", 2},   {"uint16", 2},  {"int32", 4},   {"uint32", 4},
-                           {"int64", 8},   {"uint64", 8},  {"float16", 2}, {"bfloat16", 2},
-                           {"bool", 1}};
 
 constexpr int64_t kMostInBlocks = 1 << 24;  // whose places are kept
 
@@ -47,13 +36,6 @@ void ReadBlocks(const std::string& tag, PhysicalLayout* layout) {
 }
 
 }  // namespace
-
-int64_t ElementBytes(const std::string& dtype) {
-  for (const Type& type : kTypes) {
-    if (type.name == dtype) return type.bytes;
-  }
-  ThrowUnsupported("element type ", dtype, ", which no kernel of the host library knows");
-}
 
 PhysicalLayout ParseLayout(const Dims& dims, const std::string& dtype, const std::string& tag) {
   PhysicalLayout layout;

@@ -8,9 +8,6 @@
 
 namespace mxplan::host {
 
-// Bytes of an element.  Throws Unsupported for a type that no kernel here knows.
-int64_t ElementBytes(const std::string& dtype);
-
 // See LayoutSource::LayoutOf.
 PhysicalLayout ParseLayout(const Dims& dims, const std::string& dtype, const std::string& tag);
 

@@ -27,7 +27,7 @@ struct Executable {
   int64_t weights_bytes = 0;  // of constant weights, in the forms that stages want
   double relative_error = 0;  // in the L2 norm, beyond what rounding a sum in float32 costs
   std::vector<std::string> alternatives;  // that could be preferred, where they were asked for
-  std::string missing;  // what the step prefers and the library has not got for it
+  std::string missing;  // the implementation that the step prefers, where the library lacks it
   std::vector<RefusedImplementation> refused;  // would have been taken, were they right
 };
 

@@ -1,7 +1,31 @@
 // Layouts as numbers; see physical_layout.h.
 #include "program/physical_layout.h"
 
+#include <string_view>
+
+#include "base/error.h"
+
 namespace mxplan {
+namespace {
+
+struct Type {
+  std::string_view name;
+  int64_t bytes;
+};
+
+constexpr Type kTypes[] = {{"float32", 4}, {"float64", 8}, {"int8", 1},    {"uint8", 1},
+                           {"int16", 2},   {"uint16", 2},  {"int32", 4},   {"uint32", 4},
+                           {"int64", 8},   {"uint64", 8},  {"float16", 2}, {"bfloat16", 2},
+                           {"bool", 1}};
+
+}  // namespace
+
+int64_t ElementBytes(const std::string& dtype) {
+  for (const Type& type : kTypes) {
+    if (type.name == dtype) return type.bytes;
+  }
+  ThrowUnsupported("element type ", dtype, ", which no program has");
+}
 
 Dims OuterDims(const PhysicalLayout& layout) {
   Dims outer = layout.padded;

@@ -20,6 +20,9 @@ struct PhysicalLayout {
   Dims blocks, block_axes;
 };
 
+// Bytes of an element of a type, by the name that programs have for it; Unsupported for others.
+int64_t ElementBytes(const std::string& dtype);
+
 // Number of blocks along each axis.
 Dims OuterDims(const PhysicalLayout& layout);
 

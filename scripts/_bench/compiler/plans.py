@@ -149,7 +149,7 @@ def summary(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 
 def _steps(plan: dict[str, Any]) -> Iterator[str]:
-    """What each step of a plan is, runs, and has its tensors in."""
+    """The kind, implementation and layouts of each step of a plan."""
     for region in plan["report"]["regions"]:
         for step in region["steps"]:
             yield f"{step['kind']} {step['implementation']} {'/'.join(step.get('layouts', []))}".strip()

@@ -76,7 +76,7 @@ class Record:
 
 
 def record_here(rates: MachineRates, taken_us: Mapping[tuple[str, int], float]) -> Record:
-    """What was measured on this machine today."""
+    """The times measured on this machine today."""
     model = processor_fields().get("model name", "an unnamed processor")
     networks = tuple(Taken(name, batch, us) for (name, batch), us in taken_us.items())
     return Record(model, datetime.date.today().isoformat(), rates, networks)

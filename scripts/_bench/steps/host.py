@@ -115,6 +115,7 @@ def cases() -> Iterator[Case]:
         yield Case("sums up to each place", (f32,), lambda x, a=last: op.cumsum(x, a))
         yield Case("sums down", (whole,), lambda x, a=last - 1: op.cumsum(x, a))
         yield Case("broadcast of a row", (row,), lambda x, s=shape: op.broadcast_to(x, s))
+        yield Case("a row three times", (row,), lambda x: op.tile(x, [3]))
         yield Case("gather elements", (f32, ((14,), "int64")), lambda x, i, a=last: op.take(x, i, a))
     table = ((30522, 768), "float32")
     yield Case("embedding", (table, ((1, 128), "int64")), lambda x, i: op.take(x, i, 0))

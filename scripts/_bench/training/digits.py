@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from tvm_mxplan import training
-from tvm_mxplan.training.curves import Panel, draw
+from tvm_mxplan.training.curves import CurvePanel, draw
 
 RATE, MOMENTUM, DECAY = 0.02, 0.9, 5e-4
 
@@ -147,7 +147,9 @@ def print_runs(runs: Runs, picture: str | None) -> None:
         means = np.mean(np.array(rows), axis=0)
         last = means[:, -1]
         print(f"| {name} | mean | {last[0]:.2f} | {last[1]:.2f}, {last[0] - last[1]:+.2f} |", flush=True)
-        panels.append(Panel(f"{name}: validation accuracy, %", {"tvm_mxplan": means[0], "PyTorch": means[1]}))
+        panels.append(
+            CurvePanel(f"{name}: validation accuracy, %", {"tvm_mxplan": means[0], "PyTorch": means[1]})
+        )
         if picture:
             draw(picture, panels)
 

@@ -1,4 +1,4 @@
-"""What ``gpu/test_cudnn_patterns_on_gpu.py`` compares by, without a GPU: graphs worked out are right."""
+"""The expected results of ``gpu/test_cudnn_patterns_on_gpu.py`` are right, which needs no GPU."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import tvm
@@ -9,10 +11,12 @@ from tvm import relax
 
 import tvm_mxplan
 from tvm_mxplan.byoc import registry
-from tvm_mxplan.byoc.joined import joined
+from tvm_mxplan.byoc.joined import Joined, joined
+from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.layout.layout_arrays import pack
 from tvm_mxplan.core.layout.layout_names import layout_named
 from tvm_mxplan.core.layout.layout_registry import STANDARD
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck import checking
 
 RNG = np.random.default_rng(8)
@@ -76,3 +80,35 @@ def test_a_step_between_those_of_another_library(layout: str) -> None:
     assert not checker.result().differences, str(checker.result())
     expected = tvm_mxplan.compile(network(), "llvm")(x)[0].numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_two_hops_are_steps_of_the_region_and_of_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conversion that no library makes at once is two, by way of the plain layout."""
+    known = Joined._converter
+
+    def to_or_from_plain(self: Joined, value: ir.Value, source: str, target: str) -> str | None:
+        plain = plain_layout(len(value.shape))
+        return known(self, value, source, target) if plain in (source, target) else None
+
+    layers = {"resize2d_0": OWN, "conv2d_0": "nhwc", "conv2d_1": "nhwc"}
+    x = RNG.standard_normal((1, 3, 20, 20), np.float32)
+    expected = tvm_mxplan.compile(network(), "llvm")(x)[0].numpy()
+    found = []
+    for at_once in (True, False):
+        if not at_once:
+            monkeypatch.setattr(Joined, "_converter", to_or_from_plain)
+        ex = tvm_mxplan.compile(
+            network(), "dnnl, host, llvm", options={"layers": layers, "cache": "disabled"}
+        )
+        with checking() as checker:
+            np.testing.assert_allclose(ex(x)[0].numpy(), expected, rtol=1e-4, atol=1e-4)
+        (region,) = ex.report.regions
+        assert not checker.result().differences and checker.result().steps == len(region.steps)
+        assert len(region.reorders) == sum(step.kind == "reorder" for step in region.steps)
+        found.append([(one.source_layout, one.target_layout) for one in region.reorders])
+    direct, hops = found
+    channels_last, own, plain = "acdb", "aBcd12b", "abcd"
+    for source, target in ((channels_last, own), (own, channels_last)):
+        assert (source, target) in direct and (source, target) not in hops
+        assert ((source, plain), (plain, target)) in pairwise(hops)
+    assert len(hops) == len(direct) + 2

@@ -152,6 +152,9 @@ MIDDLE = {
     "broadcast": lambda y: relax.op.broadcast_to(
         relax.op.floor(relax.op.mean(y, [1, 3], keepdims=True)), (2, 17, 9, 7)
     ),
+    "copies": lambda y: relax.op.strided_slice(
+        relax.op.repeat(relax.op.tile(y, [2, 1]), 2, 2), [2, 3], [0, 0], [18, 14], [2, 2]
+    ),
     "concat": lambda y: relax.op.astype(
         relax.op.concat([relax.op.less(y, relax.const(0.25, "float32"))] * 2, 2), "float32"
     ),

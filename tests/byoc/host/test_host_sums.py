@@ -112,7 +112,7 @@ def test_models_with_sums_are_one_region(axis: int, exclusive: bool, reverse: bo
 
 
 def test_counts_of_flags_and_sums_over_everything() -> None:
-    """What is summed in another type is cast; without an axis all elements are one row."""
+    """Elements that are summed in another type are cast; without an axis all elements are one row."""
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType((4, 33), "bool"))
     with builder.function("main", [x]):

@@ -146,7 +146,7 @@ def test_results_with_a_scale_for_each_channel_are_written_by_a_conversion() -> 
     made = b.product(b.rounded(b.inputs[0]), 7)
     row = b.constant(np.linspace(0.02, 0.03, 7, dtype="float32"))
     whole = b.step("q", ir.Quantization(1), (2, 7, 6, 7), [("src", made), ("dst_scale", row)], "int8")
-    back = b.step("d", ir.Quantization(1), (2, 7, 6, 7), [("src", whole), ("src_scale", row)])
+    back = b.step("d", ir.Quantization(1), (2, 7, 6, 7), [("src", whole), ("src_scale", row)], "float32")
     after = fused(b, back)
     assert types(after)[-2:] == [("quantization", "int8"), ("quantization", "float32")]
 

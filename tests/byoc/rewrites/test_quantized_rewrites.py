@@ -39,7 +39,7 @@ class Quantized(Small):
 
     def real(self, src: int, numbers: Numbers = U8) -> int:
         operands = [("src", src), *self.scales("src", numbers)]
-        return self.step("dequantize", ir.Quantization(0), self.shape(src), operands)
+        return self.step("dequantize", ir.Quantization(0), self.shape(src), operands, "float32")
 
     def rounded(self, src: int, numbers: Numbers = U8) -> int:
         return self.real(self.whole(src, numbers), numbers)
@@ -54,7 +54,7 @@ class Quantized(Small):
         if zero or zeros:
             points = np.array(zeros or [zero] * count, "int32")
             operands.append(("src_zero_point", self.constant(points)))
-        return self.step("weights", ir.Quantization(axis), shape, operands)
+        return self.step("weights", ir.Quantization(axis), shape, operands, "float32")
 
     def product(self, src: int, channels: int, **weights: Any) -> int:
         inputs = self.shape(src)[1]
@@ -117,7 +117,7 @@ def test_what_moves_other_numbers_is_left_alone():
     b = Quantized((2, 5, 6, 7), IMAGE, IMAGE)
     row = b.constant(np.linspace(0.02, 0.03, 5, dtype="float32"))
     whole = b.step("q", ir.Quantization(1), IMAGE, [("src", b.inputs[0]), ("dst_scale", row)], "int8")
-    each = b.step("d", ir.Quantization(1), IMAGE, [("src", whole), ("src_scale", row)])
+    each = b.step("d", ir.Quantization(1), IMAGE, [("src", whole), ("src_scale", row)], "float32")
     maximum = ir.Pooling("max", (3, 3), (1, 1), (1, 1), (1, 1))
     pooled = [b.step("pooling", maximum, IMAGE, [("src", one)]) for one in (each, b.inputs[1])]
     after = fused(b, b.binary(b.product(b.rounded(pooled[0]), 5), pooled[1]))
@@ -155,7 +155,7 @@ def test_integers_with_a_scale_for_each_channel_are_added_as_real_numbers():
     b = Quantized((2, 5, 6, 7), IMAGE, IMAGE)
     row = b.constant(np.linspace(0.02, 0.03, 5, dtype="float32"))
     whole = b.step("q", ir.Quantization(1), IMAGE, [("src", b.inputs[1]), ("dst_scale", row)], "int8")
-    each = b.step("d", ir.Quantization(1), IMAGE, [("src", whole), ("src_scale", row)])
+    each = b.step("d", ir.Quantization(1), IMAGE, [("src", whole), ("src_scale", row)], "float32")
     after = fused(b, b.binary(b.product(b.rounded(b.inputs[0]), 5), each))
     (product,) = [step for step in after.steps if step.kind == "convolution"]
     added = [op.value for op in product.post_ops if isinstance(op, ir.BinaryPostOp)]

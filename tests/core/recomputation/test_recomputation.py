@@ -1,4 +1,4 @@
-"""Which values are made again: runs by hand, exact choices against all choices, bounds below them."""
+"""The values that are made again: runs by hand, exact choices against all choices, bounds below them."""
 
 import itertools
 import random

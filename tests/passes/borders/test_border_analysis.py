@@ -9,7 +9,7 @@ from tvm import relax
 
 from tvm_mxplan.errors import InternalError
 from tvm_mxplan.passes.borders.border_analysis import FunctionBorders, analyse
-from tvm_mxplan.passes.borders.border_choice import Give, Operator, Take
+from tvm_mxplan.passes.borders.border_choice import BorderOperator, Give, Take
 from tvm_mxplan.passes.borders.border_programs import Borders
 
 PLAIN, LAST, BLOCKED = "abcd", "acdb", "aBcd16b"
@@ -61,7 +61,7 @@ def test_a_region_an_operator_and_a_region() -> None:
     assert set(at) == {"x", "a", "b", "c"}
     assert found.graph.takes == (Take(at["x"], (LAST,)), Take(at["b"], (LAST,)))
     assert found.graph.gives == (Give(at["a"], BLOCKED), Give(at["c"], BLOCKED))
-    assert found.graph.operators == (Operator((at["a"],), at["b"]),)
+    assert found.graph.operators == (BorderOperator((at["a"],), at["b"]),)
     assert pinned(found) == {"c"}
     assert [(tail(found, name)) for name in "xabc"] == [None, 0.0, 0.0, 0.0]
     assert {tensor.shape for tensor in found.graph.tensors} == {(1, 17, 4, 4)}
@@ -80,7 +80,7 @@ def test_fields_of_a_tuple_are_the_results() -> None:
     at = named(found)
     assert [give.layout for give in found.graph.gives] == [LAST, BLOCKED]
     assert (at["b"], at["a"]) == tuple(give.value for give in found.graph.gives)
-    assert found.graph.operators == (Operator((at["a"], at["b"]), at["c"]),)
+    assert found.graph.operators == (BorderOperator((at["a"], at["b"]), at["c"]),)
     assert [take.layouts for take in found.graph.takes] == [(LAST,), (PLAIN, LAST)]
     assert pinned(found) == {"c"}
     (call,) = found.calls.values()

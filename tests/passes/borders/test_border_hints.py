@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.passes.borders.border_choice import BorderGraph, Give, Operator, Take, Tensor
+from tvm_mxplan.passes.borders.border_choice import BorderGraph, BorderOperator, BorderTensor, Give, Take
 from tvm_mxplan.passes.borders.border_hints import Hints, assume
 
 PLAIN, LAST, BLOCKED = "abcd", "acdb", "aBcd16b"
@@ -14,12 +14,12 @@ ZERO, ONE = np.float32(0), np.float32(1)
 
 def graph(
     tails: list[np.float32 | None],
-    operators: list[Operator],
+    operators: list[BorderOperator],
     takes: list[int],
     gives: list[int],
     pinned: tuple[int, ...] = (),
 ) -> BorderGraph:
-    tensors = tuple(Tensor((1, 17, 8, 8), "float32", tail) for tail in tails)
+    tensors = tuple(BorderTensor((1, 17, 8, 8), "float32", tail) for tail in tails)
     return BorderGraph(
         tensors,
         tuple(operators),
@@ -31,17 +31,17 @@ def graph(
 
 def test_what_only_regions_read_is_free() -> None:
     assert Hints(graph([ZERO], [], [0], [0])).free == {0}
-    assert Hints(graph([ZERO, ZERO], [Operator((0,), 1)], [1], [0])).free == {0, 1}
+    assert Hints(graph([ZERO, ZERO], [BorderOperator((0,), 1)], [1], [0])).free == {0, 1}
 
 
 def test_what_something_else_reads_is_not_free() -> None:
     assert Hints(graph([ZERO], [], [0], [0], pinned=(0,))).free == set()
-    assert Hints(graph([ZERO, ZERO], [Operator((0,), 1)], [1], [0], pinned=(1,))).free == set()
+    assert Hints(graph([ZERO, ZERO], [BorderOperator((0,), 1)], [1], [0], pinned=(1,))).free == set()
 
 
 def test_one_operator_that_needs_plain_operands_is_enough() -> None:
     """1 is a parameter of the function, so 2 is plain, and 0 is wanted plain for it."""
-    operators = [Operator((0, 1), 2), Operator((0,), 3)]
+    operators = [BorderOperator((0, 1), 2), BorderOperator((0,), 3)]
     assert Hints(graph([ZERO, None, ZERO, ZERO], operators, [2, 3], [0])).free == {3}
 
 
@@ -50,7 +50,7 @@ def test_what_nothing_reads_is_not_free() -> None:
 
 
 def test_the_layout_comes_from_the_region_behind_the_operators() -> None:
-    chain = graph([ZERO, ZERO, ZERO], [Operator((0,), 1), Operator((1,), 2)], [2], [0])
+    chain = graph([ZERO, ZERO, ZERO], [BorderOperator((0,), 1), BorderOperator((1,), 2)], [2], [0])
     assert Hints(chain).layout_of(2, {0: LAST}) == LAST
     assert Hints(chain).layout_of(2, {0: BLOCKED}) == BLOCKED
     assert Hints(chain).layout_of(2, {0: PLAIN}) is None
@@ -58,7 +58,7 @@ def test_the_layout_comes_from_the_region_behind_the_operators() -> None:
 
 
 def test_a_dirty_tail_comes_plain() -> None:
-    chain = graph([ZERO, ONE], [Operator((0,), 1)], [1], [0])
+    chain = graph([ZERO, ONE], [BorderOperator((0,), 1)], [1], [0])
     assert Hints(chain).layout_of(1, {0: BLOCKED}) is None
     assert Hints(chain).layout_of(1, {0: LAST}) == LAST
 

@@ -129,7 +129,7 @@ def test_a_hint_is_passed_over_where_the_operator_cannot_run() -> None:
 
 
 def test_a_hint_outweighs_no_time_of_the_others() -> None:
-    """What is not hinted goes where it takes least."""
+    """Operators without a hint go where they take least."""
 
     def times(_var: tvm.ir.Var, value: relax.Expr) -> dict[str, float]:
         return {CPU: 1e6, GPU: 0.0} if value.op.name == "relax.exp" else {CPU: 0.0, GPU: 1e6}

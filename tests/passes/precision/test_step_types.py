@@ -157,7 +157,7 @@ def test_a_step_of_other_types_is_not_open() -> None:
 
 
 def test_steps_that_compute_and_steps_that_move() -> None:
-    """What is done behind moving elements is computed."""
+    """Functions behind steps that move elements count as computing."""
     for of, by_itself, moving in (
         (step(CONV), True, False),
         (step(CONV, RELU), True, False),

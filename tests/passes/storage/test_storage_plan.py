@@ -16,32 +16,36 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import InternalError
 from tvm_mxplan.passes.storage import storage_plan
 from tvm_mxplan.passes.storage.region_calls import Region
-from tvm_mxplan.passes.storage.relax_aliases import Tensor
+from tvm_mxplan.passes.storage.relax_aliases import StorageTensor
 from tvm_mxplan.passes.storage.relax_sizes import Size
 from tvm_mxplan.passes.storage.stock_plan import stock_plan
-from tvm_mxplan.passes.storage.storage_plan import Arena, Kernels, _arena_of, plan_storage
+from tvm_mxplan.passes.storage.storage_plan import Kernels, StorageArena, _arena_of, plan_storage
 
 X = 'x: R.Tensor((4, 6), "float32")'
 N, M = tirx.Var("n", "int64"), tirx.Var("m", "int64")
 
 
-def tensor(size: Size | None, device: object = 0, scope: str = "global") -> Tensor:
+def tensor(size: Size | None, device: object = 0, scope: str = "global") -> StorageTensor:
     index = tirx.IntImm("int64", device) if isinstance(device, int) else device
     call = SimpleNamespace(args=(None, None, index, SimpleNamespace(value=scope)))
-    return Tensor(relax.Var("t"), call, size, ())  # type: ignore[arg-type]
+    return StorageTensor(relax.Var("t"), call, size, ())  # type: ignore[arg-type]
 
 
-def placed(*tensors: Tensor) -> tuple[list[str | None], dict[str, Arena]]:
+def placed(*tensors: StorageTensor) -> tuple[list[str | None], dict[str, StorageArena]]:
     """The arenas of tensors, one after the other."""
-    arenas: dict[str, Arena] = {}
-    found = [_arena_of(one, arenas) for one in tensors]
-    return [arena and arena.scope for arena in found], arenas
+    arenas: dict[str, StorageArena] = {}
+    found = []
+    for one in tensors:
+        arena = _arena_of(one, arenas.values())
+        found.append(arena and arena.scope)
+        arenas |= {arena.scope: arena} if arena else {}
+    return found, arenas
 
 
 def test_numbers_of_one_device_share_an_arena() -> None:
     scopes, arenas = placed(tensor(Size(64)), tensor(Size(0)), tensor(Size(1 << 40)))
     assert scopes == ["0", "0", "0"]
-    assert arenas == {"0": Arena("0", 0, None)}
+    assert arenas == {"0": StorageArena("0", 0, None)}
 
 
 def test_devices_and_units_have_arenas_of_their_own() -> None:
@@ -57,7 +61,7 @@ def test_devices_and_units_have_arenas_of_their_own() -> None:
     [tensor(None), tensor(Size(64), scope="texture"), tensor(Size(64), device=N), tensor(Size(511, N))],
     ids=["of unknown size", "other memory", "a device that varies", "small multiples"],
 )
-def test_what_can_stand_in_no_arena(wrong: Tensor) -> None:
+def test_what_can_stand_in_no_arena(wrong: StorageTensor) -> None:
     assert placed(wrong) == ([None], {})
 
 

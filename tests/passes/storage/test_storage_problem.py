@@ -12,7 +12,15 @@ from tvm import relax
 from tvm_mxplan.core.allocation import Rectangle
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.storage.region_calls import Region
-from tvm_mxplan.passes.storage.relax_aliases import Allocation, Branch, Node, Places, Step, Tensor, Trace
+from tvm_mxplan.passes.storage.relax_aliases import (
+    Allocation,
+    Branch,
+    Node,
+    Places,
+    StorageStep,
+    StorageTensor,
+    Trace,
+)
 from tvm_mxplan.passes.storage.relax_liveness import find_lives
 from tvm_mxplan.passes.storage.relax_sizes import Size
 from tvm_mxplan.passes.storage.storage_problem import StorageProblem, storage_problem
@@ -25,14 +33,14 @@ def at(*tensors: int, exact: bool = True) -> Places:
     return Places(frozenset(tensors), exact)
 
 
-def call(name: str, *args: Places, extern: bool = False) -> Step:
-    return Step(name, EXTERN if extern else tvm.ir.Call(relax.ExternFunc("f"), []), args)  # type: ignore[arg-type]
+def call(name: str, *args: Places, extern: bool = False) -> StorageStep:
+    return StorageStep(name, EXTERN if extern else tvm.ir.Call(relax.ExternFunc("f"), []), args)  # type: ignore[arg-type]
 
 
 def trace(*nodes: Node, branches: dict[int, tuple[tuple[int, bool], ...]] | None = None) -> Trace:
     """Five tensors of ``SIZES``; the others than those in ``branches`` are made at the top."""
     tensors = [
-        Tensor(relax.Var(f"t{number}"), None, Size(size), (branches or {}).get(number, ()))  # type: ignore[arg-type]
+        StorageTensor(relax.Var(f"t{number}"), None, Size(size), (branches or {}).get(number, ()))  # type: ignore[arg-type]
         for number, size in enumerate(SIZES)
     ]
     return Trace(tensors, nodes)
@@ -52,7 +60,7 @@ def posed(
 ) -> StorageProblem:
     where = dict.fromkeys(range(len(SIZES)), "0") if arenas is None else arenas
 
-    def in_place(step: Step) -> Sequence[tuple[int, int]]:
+    def in_place(step: StorageStep) -> Sequence[tuple[int, int]]:
         return (pairs or {}).get(str(step.var), ())
 
     lives = find_lives(of)
@@ -136,7 +144,7 @@ def test_nothing_is_overwritten_that_somebody_sees(why: str) -> None:
 
 
 def test_a_tuple_is_no_operand_to_overwrite() -> None:
-    pair = Step("b", tvm.ir.Call(relax.ExternFunc("f"), []), ((at(0), at(2)), at(1)))  # type: ignore[arg-type]
+    pair = StorageStep("b", tvm.ir.Call(relax.ExternFunc("f"), []), ((at(0), at(2)), at(1)))  # type: ignore[arg-type]
     nodes = [*made("a", 0), *made("a2", 2), Allocation(1), pair, call("c", at(1))]
     assert posed(trace(*nodes), {"b": [(0, 1), (1, 0)]}).in_place == {}
 
@@ -229,7 +237,7 @@ def test_a_group_of_the_branches_is_not_put_on_what_the_other_one_reads() -> Non
     ],
 )
 def test_what_no_run_makes_both_of(mine, other, excludes: bool) -> None:
-    a, b = (Tensor(relax.Var("t"), None, None, branches) for branches in (mine, other))  # type: ignore[arg-type]
+    a, b = (StorageTensor(relax.Var("t"), None, None, branches) for branches in (mine, other))  # type: ignore[arg-type]
     assert (a.excludes(b), b.excludes(a)) == (excludes, excludes)
 
 

@@ -58,7 +58,7 @@ class Convolution(_Filters):
     F(2x2, 5x5)) or of 4x4 (``winograd_f4``: F(4x4, 3x3)), where the backend has it.  It transforms weights
     that are no constant in each call, out of whatever layout they stand in.
     ``preferred``: the implementation to take of several that the library has for the direct algorithm, by
-    its name; '' leaves the choice to the library, and so does a name that it has not got on this machine.
+    its name; '' leaves the choice to the library, and so does a name that it lacks on this machine.
     """
 
     algorithm: ConvolutionAlgorithm = "direct"
@@ -203,7 +203,7 @@ class Softmax:
 class Eltwise:
     """src -> dst; algorithms as oneDNN names them without the prefix (relu, clip_v2, gelu_erf, ...).
 
-    Those that it has not: ceil, erf, floor, negative, rsqrt, sign, trunc.
+    Those that oneDNN lacks: ceil, erf, floor, negative, rsqrt, sign, trunc.
     """
 
     algorithm: str

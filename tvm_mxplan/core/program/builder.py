@@ -105,10 +105,13 @@ class ProgramBuilder:
         attrs: ir.Attributes,
         shape: Shape,
         operands: Sequence[tuple[str, int]],
-        dtype: str = "float32",
+        dtype: str = "",
         post_ops: tuple[ir.PostOp, ...] = (),
     ) -> int:
-        """Append a step that writes a new local of ``shape``; returns that value."""
+        """Append a step that writes a new local of ``shape``; returns that value.
+
+        It has the type of the step's first ``src`` where no other is given.
+        """
         return self.step_of_several(stem, attrs, operands, {"dst": shape}, dtype, post_ops)[0]
 
     def step_of_several(
@@ -117,15 +120,17 @@ class ProgramBuilder:
         attrs: ir.Attributes,
         operands: Sequence[tuple[str, int]],
         results: Mapping[str, Shape],
-        dtype: str | Mapping[str, str] = "float32",
+        dtype: str | Mapping[str, str] = "",
         post_ops: tuple[ir.PostOp, ...] = (),
     ) -> list[int]:
         """Append a step that writes a new local for each of ``results``, shapes by role; gives the values.
 
         Parameters
         ----------
-        dtype : of all results, or by role.
+        dtype : of all results, or by role; that of the first ``src`` where it is empty.
         """
+        if not dtype:
+            dtype = next(self.values[value].dtype for role, value in operands if role == "src")
         name = self._step_name(stem, attrs)
         made = {
             role: self.local(

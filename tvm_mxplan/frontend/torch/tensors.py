@@ -84,7 +84,7 @@ def dtype_name(dtype: Any) -> str:
 
     Raises
     ------
-    UnsupportedError : a type that TVM has not.
+    UnsupportedError : a type that TVM lacks.
     """
     name = str(dtype).removeprefix("torch.")
     if name not in _DTYPES:

@@ -55,7 +55,7 @@ class _Direction(NamedTuple):
         return np.split(array[step][:, begin : begin + count * self.units], count, 1)
 
     def before(self, array: Array | None, step: int | None, start: Off) -> Off:
-        """What a tensor has of a step; without one the state that the first step starts from."""
+        """A tensor's part of a step; without a step, the state that the first one starts from."""
         return start if step is None or array is None else exactly(self.rows(array, step)[0])
 
     def gates(self, array: Array, step: int) -> list[Array]:

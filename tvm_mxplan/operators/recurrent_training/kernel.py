@@ -117,7 +117,7 @@ class _Sample(ABC):
         return self.ins[role][self.direction, self.sample, unit]
 
     def before(self, buffer: tirx.Buffer, role: str, turn: Index, unit: Index) -> tirx.Expr:
-        """What a tensor has of the step before, or the state that the first one starts from."""
+        """A tensor's part of the step before, or the state that the first step starts from."""
         last = self.at(buffer, self.place(tirx.max(turn - 1, 0)), 0, unit)
         return tirx.if_then_else(turn > 0, last, self.state(role, unit))
 

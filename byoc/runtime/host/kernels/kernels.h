@@ -82,8 +82,8 @@ struct Kernels {
                  Extent extent);
   // dst[i] = src[i], elements of 1, 2, 4 or 8 bytes; dst is not src.
   void (*copy)(int64_t element_bytes, Strided src, Written dst, Extent extent);
-  // dst[i] = src[i] in another type.  A number that an integer type has not becomes what x86 makes
-  // of it: the smallest of an int32 or int64, whose low bytes narrower types take.
+  // dst[i] = src[i] in another type.  A number outside an integer type's range becomes what x86
+  // makes of it: the smallest of an int32 or int64, whose low bytes narrower types take.
   void (*cast)(Type from, Type to, Strided src, Written dst, Extent extent);
   // dst[i] = src[index[i]], elements of 1, 2, 4 or 8 bytes, the same indices in every row.
   void (*take)(int64_t element_bytes, Strided src, const int64_t* index, Written dst,

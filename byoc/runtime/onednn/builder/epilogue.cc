@@ -63,9 +63,8 @@ void StepBuilder::AddEpilogue() {
     }
     post_ops_.clear();
     Add<dnnl::eltwise_forward>({{DNNL_ARG_SRC, Id("dst")}, {DNNL_ARG_DST, Id("dst")}},
-                               dnnl::prop_kind::forward_inference, EltwiseAlgorithm(op.algorithm),
-                               Desc("dst"), Desc("dst"), static_cast<float>(op.alpha),
-                               static_cast<float>(op.beta));
+                               EltwiseAlgorithm(op.algorithm), Desc("dst"), Desc("dst"),
+                               static_cast<float>(op.alpha), static_cast<float>(op.beta));
   }
 }
 

@@ -23,6 +23,7 @@
 #include "onednn/primitives/implementation_choice.h"
 #include "onednn/primitives/primitive_cache.h"
 #include "onednn/primitives/refusals.h"
+#include "onednn/propagation.h"
 #include "program/step_attributes.h"
 
 namespace mxplan {
@@ -103,9 +104,9 @@ class StepBuilder {
   bool BuildEpilogueApart(const std::function<void()>& bare);
 
   // Adds a primitive whose arguments are `bindings` (pairs of DNNL_ARG_* and value), the post-ops
-  // and the scratchpad.  `described` is what Primitive::primitive_desc takes between the engine and
-  // the attributes; equal ones share a primitive.  Values that were "any" take the layout the
-  // primitive wants; packed weights too.
+  // and the scratchpad.  `described` is what Primitive::primitive_desc takes between the kind of
+  // propagation, or else the engine, and the attributes; equal ones share a primitive.  Values that
+  // were "any" take the layout the primitive wants; packed weights too.
   static constexpr int kOfTheStep = -1;  // no value: memory of the step's own, one for each id
   struct Binding {
     int id;
@@ -118,19 +119,15 @@ class StepBuilder {
   };
   template <typename Primitive, typename... Described>
   void Add(const std::vector<Binding>& bindings, const Described&... described) {
-    PrimitiveKey key(typeid(Primitive));
-    (key.Put(described), ...);
-    dnnl::primitive_attr attr = Attr(&key);
-    auto describe = [&] {
-      return typename Primitive::primitive_desc(CpuEngine(), described..., attr);
-    };
-    AddPrimitive(GetPrimitive<Primitive>(key, choice_, describe), bindings);
-    if constexpr (std::is_base_of_v<dnnl::primitive_desc, typename Primitive::primitive_desc>) {
-      if (may_prefer_ && lists_alternatives_) ListAlternatives(describe());
-    }
+    AddForward<Primitive>(kInference, bindings, described...);
   }
-  // The same for a gradient, which oneDNN makes by a forward primitive as a hint: `hint` gives the
-  // descriptor of that by the attributes.  It follows from `described`, so the key holds it.
+  // The same for a primitive that also gives what gradients are made of.
+  template <typename Primitive, typename... Described>
+  void AddForTraining(const std::vector<Binding>& bindings, const Described&... described) {
+    AddForward<Primitive>(kTraining, bindings, described...);
+  }
+  // The same for a gradient, which oneDNN makes by a forward primitive as a hint: `hint`, which
+  // HintOf makes.  It follows from `described`, so the key holds it.
   template <typename Primitive, typename Hint, typename... Described>
   void AddBackward(const std::vector<Binding>& bindings, const Hint& hint,
                    const Described&... described) {
@@ -141,9 +138,16 @@ class StepBuilder {
     std::optional<decltype(hint(attr))> forward;
     auto describe = [&] {
       if (!forward) forward.emplace(hint(attr));
-      return typename Primitive::primitive_desc(CpuEngine(), described..., *forward, attr);
+      return DescribePrimitive<Primitive>(kBackward, described..., *forward, attr);
     };
     AddPrimitive(GetPrimitive<Primitive>(key, choice_, describe), bindings);
+  }
+  // Gives the descriptor of a forward primitive in training, by the attributes.
+  template <typename Forward, typename... Described>
+  static auto HintOf(const Described&... described) {
+    return [=](const dnnl::primitive_attr& attr) {
+      return DescribePrimitive<Forward>(kTraining, described..., attr);
+    };
   }
   // Adds a plain reorder between two views; none where there is nothing in them.
   void AddReorder(int src, const dnnl::memory::desc& src_desc, int dst,
@@ -161,6 +165,19 @@ class StepBuilder {
   Executable Take();
 
  private:
+  template <typename Primitive, typename... Described>
+  void AddForward(Propagation propagation, const std::vector<Binding>& bindings,
+                  const Described&... described) {
+    PrimitiveKey key(typeid(Primitive));
+    key.Put(propagation);
+    (key.Put(described), ...);
+    dnnl::primitive_attr attr = Attr(&key);
+    auto describe = [&] { return DescribePrimitive<Primitive>(propagation, described..., attr); };
+    AddPrimitive(GetPrimitive<Primitive>(key, choice_, describe), bindings);
+    if constexpr (std::is_base_of_v<dnnl::primitive_desc, typename Primitive::primitive_desc>) {
+      if (may_prefer_ && lists_alternatives_) ListAlternatives(describe());
+    }
+  }
   // The step's scales, zero points and post-ops, and the user's scratchpad; what distinguishes them
   // goes into the key.
   dnnl::primitive_attr Attr(PrimitiveKey* key) const;

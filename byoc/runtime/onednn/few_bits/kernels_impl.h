@@ -33,7 +33,7 @@ struct Numbers {
   static constexpr int32_t kMiddle = kZero == Zero::kMiddle ? 1 << (kBits - 1) : 0;
 
 #if MXPLAN_LANES == 16
-  // What a permutation picks by the lowest four bits of each lane: no mask, no conversion.
+  // A permutation picks by the lowest four bits of each lane: no mask, no conversion.
   Vec table;
   Numbers() {
     for (int32_t i = 0; i < 16; ++i) {

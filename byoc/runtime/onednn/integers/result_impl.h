@@ -124,7 +124,7 @@ struct Tile {
     }
   }
 
-  // What a model's quantizer of a residual's other side is: round, clip, linear.
+  // As a model's quantizer of a residual's other side: round, clip, linear.
   static MXPLAN_INLINE bool IsQuantizer(const PostOp* op) {
     return op[0].code == PostOp::Code::kRound && op[1].code == PostOp::Code::kClip &&
            op[2].code == PostOp::Code::kLinear;

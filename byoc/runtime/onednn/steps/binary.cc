@@ -22,8 +22,8 @@ void CheckBroadcast(const StepBuilder& b, const char* second) {
   }
 }
 
-// A constant second operand is packed into src's layout: in a blocked one, oneDNN has but a
-// reference implementation for plain vectors of channels.
+// A constant second operand is packed into src's layout: for a blocked one beside plain
+// vectors of channels, oneDNN has reference code only.
 dnnl::memory::desc SecondDesc(StepBuilder* b, const dnnl::memory::desc& src) {
   dnnl::memory::desc second = b->Fixed("src1");
   std::string tag = TagOf(src);
@@ -58,8 +58,7 @@ void BuildPRelu(StepBuilder* b) {
   b->Add<dnnl::prelu_forward>({{DNNL_ARG_SRC, b->Id("src")},
                                {DNNL_ARG_WEIGHTS, b->Id("weights")},
                                {DNNL_ARG_DST, b->Id("dst")}},
-                              dnnl::prop_kind::forward_inference, b->Fixed("src"),
-                              b->Weights("weights"), b->Desc("dst"));
+                              b->Fixed("src"), b->Weights("weights"), b->Desc("dst"));
 }
 
 }  // namespace mxplan

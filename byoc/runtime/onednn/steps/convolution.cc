@@ -88,9 +88,8 @@ void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed, bool with
   }
   AgreeOnNames(&src, &dst);
   b->ScaleWeightsAlong(b->Integer("groups") == 1 ? 1 : 3);
-  b->Add<Primitive>(bindings, dnnl::prop_kind::forward_inference, algorithm, src,
-                    b->AnyWeights("weights"), bias, dst, g.strides, g.dilates, g.padding_l,
-                    g.padding_r);
+  b->Add<Primitive>(bindings, algorithm, src, b->AnyWeights("weights"), bias, dst, g.strides,
+                    g.dilates, g.padding_l, g.padding_r);
 }
 
 bool IsOne(const Dims& dims, size_t from) {
@@ -158,11 +157,8 @@ void BuildConvolutionBackwardWeights(StepBuilder* b) {
       {{DNNL_ARG_SRC, b->Id("src")},
        {DNNL_ARG_DIFF_DST, b->Id("gradient")},
        {DNNL_ARG_DIFF_WEIGHTS, b->Id("dst"), {}, {}, true}},
-      [=](const dnnl::primitive_attr& attr) {
-        return dnnl::convolution_forward::primitive_desc(
-            CpuEngine(), dnnl::prop_kind::forward_training, kDirect, src, weights, bias, gradient,
-            g.strides, g.dilates, g.padding_l, g.padding_r, attr);
-      },
+      StepBuilder::HintOf<dnnl::convolution_forward>(
+          kDirect, src, weights, bias, gradient, g.strides, g.dilates, g.padding_l, g.padding_r),
       kDirect, src, weights, bias, gradient, g.strides, g.dilates, g.padding_l, g.padding_r);
 }
 

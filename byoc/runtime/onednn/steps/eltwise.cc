@@ -5,10 +5,10 @@
 namespace mxplan {
 
 void BuildEltwise(StepBuilder* b) {
-  b->Add<dnnl::eltwise_forward>(
-      {{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}},
-      dnnl::prop_kind::forward_inference, EltwiseAlgorithm(b->Text("algorithm")), b->Fixed("src"),
-      b->Desc("dst"), static_cast<float>(b->Real("alpha")), static_cast<float>(b->Real("beta")));
+  b->Add<dnnl::eltwise_forward>({{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}},
+                                EltwiseAlgorithm(b->Text("algorithm")), b->Fixed("src"),
+                                b->Desc("dst"), static_cast<float>(b->Real("alpha")),
+                                static_cast<float>(b->Real("beta")));
 }
 
 }  // namespace mxplan

@@ -65,8 +65,7 @@ void BuildFilled(StepBuilder* b) {
 
 void AddIdentity(StepBuilder* b, int src, const dnnl::memory::desc& desc) {
   b->Add<dnnl::eltwise_forward>({{DNNL_ARG_SRC, src}, {DNNL_ARG_DST, b->Id("dst")}},
-                                dnnl::prop_kind::forward_inference, dnnl::algorithm::eltwise_linear,
-                                desc, b->Desc("dst"), 1.0f, 0.0f);
+                                dnnl::algorithm::eltwise_linear, desc, b->Desc("dst"), 1.0f, 0.0f);
 }
 
 bool BuildEmpty(StepBuilder* b) {

@@ -11,8 +11,8 @@
 namespace mxplan {
 namespace {
 
-template <typename Primitive, typename... First>
-void Build(StepBuilder* b, First... first) {
+template <typename Primitive>
+void Build(StepBuilder* b) {
   std::vector<StepBuilder::Binding> bindings = {{DNNL_ARG_SRC, b->Id("src")},
                                                 {DNNL_ARG_WEIGHTS, b->Id("weights")},
                                                 {DNNL_ARG_DST, b->Id("dst")}};
@@ -23,8 +23,7 @@ void Build(StepBuilder* b, First... first) {
   }
   constexpr bool kIsMatMul = std::is_same_v<Primitive, dnnl::matmul>;
   b->ScaleWeightsAlong(kIsMatMul ? 1 << (b->Rank("weights") - 1) : 1);
-  b->Add<Primitive>(bindings, first..., b->Desc("src"), b->Weights("weights"), bias,
-                    b->Desc("dst"));
+  b->Add<Primitive>(bindings, b->Desc("src"), b->Weights("weights"), bias, b->Desc("dst"));
 }
 
 // An inner product as the matrix product of samples as rows, which oneDNN 3.2 runs faster.  Rows
@@ -89,7 +88,7 @@ void BuildMatMul(StepBuilder* b) {
 
 void BuildInnerProduct(StepBuilder* b) {
   if (b->IsConstant("weights")) return BuildRows(b);
-  Build<dnnl::inner_product_forward>(b, dnnl::prop_kind::forward_inference);
+  Build<dnnl::inner_product_forward>(b);
 }
 
 }  // namespace mxplan

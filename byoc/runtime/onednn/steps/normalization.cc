@@ -7,8 +7,6 @@
 namespace mxplan {
 namespace {
 
-constexpr auto kInference = dnnl::prop_kind::forward_inference;
-constexpr auto kTraining = dnnl::prop_kind::forward_training;
 const dnnl::normalization_flags kAffine =
     dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 
@@ -35,7 +33,7 @@ void BuildBatchNormalization(StepBuilder* b) {
                                              {DNNL_ARG_SCALE, b->Id("scale")},
                                              {DNNL_ARG_SHIFT, b->Id("shift")},
                                              {DNNL_ARG_DST, b->Id("dst")}},
-                                            kInference, b->Fixed("src"), b->Desc("dst"),
+                                            b->Fixed("src"), b->Desc("dst"),
                                             static_cast<float>(b->Real("epsilon")), flags);
 }
 
@@ -51,18 +49,18 @@ void BuildBatchNormalizationTraining(StepBuilder* b) {
          {DNNL_ARG_SCALE, b->Id("scale")},
          {DNNL_ARG_SHIFT, b->Id("shift")},
          {DNNL_ARG_DST, b->Id("dst")}},
-        kInference, b->Fixed("src"), b->Desc("dst"), epsilon,
+        b->Fixed("src"), b->Desc("dst"), epsilon,
         dnnl::normalization_flags::use_global_stats | kAffine);
     if (b->KeepsWhole()) return;
   }
-  b->Add<dnnl::batch_normalization_forward>({{DNNL_ARG_SRC, b->Id("src")},
-                                             {DNNL_ARG_SCALE, b->Id("scale")},
-                                             {DNNL_ARG_SHIFT, b->Id("shift")},
-                                             {DNNL_ARG_DST, b->Id("dst")},
-                                             {DNNL_ARG_MEAN, b->Id("batch_mean")},
-                                             {DNNL_ARG_VARIANCE, b->Id("batch_variance")}},
-                                            kTraining, b->Fixed("src"), b->Desc("dst"), epsilon,
-                                            kAffine);
+  b->AddForTraining<dnnl::batch_normalization_forward>(
+      {{DNNL_ARG_SRC, b->Id("src")},
+       {DNNL_ARG_SCALE, b->Id("scale")},
+       {DNNL_ARG_SHIFT, b->Id("shift")},
+       {DNNL_ARG_DST, b->Id("dst")},
+       {DNNL_ARG_MEAN, b->Id("batch_mean")},
+       {DNNL_ARG_VARIANCE, b->Id("batch_variance")}},
+      b->Fixed("src"), b->Desc("dst"), epsilon, kAffine);
 }
 
 void BuildBatchNormalizationBackward(StepBuilder* b) {
@@ -81,11 +79,8 @@ void BuildBatchNormalizationBackward(StepBuilder* b) {
        {DNNL_ARG_DIFF_SRC, b->Id("dst")},
        {DNNL_ARG_DIFF_SCALE, b->Id("scale_gradient")},
        {DNNL_ARG_DIFF_SHIFT, b->Id("shift_gradient")}},
-      [=](const dnnl::primitive_attr& attr) {
-        return dnnl::batch_normalization_forward::primitive_desc(CpuEngine(), kTraining, src, src,
-                                                                 epsilon, kAffine, attr);
-      },
-      dnnl::prop_kind::backward, dst, gradient, src, epsilon, kAffine);
+      StepBuilder::HintOf<dnnl::batch_normalization_forward>(src, src, epsilon, kAffine), dst,
+      gradient, src, epsilon, kAffine);
 }
 
 void BuildLayerNormalization(StepBuilder* b) {
@@ -102,7 +97,7 @@ void BuildLayerNormalization(StepBuilder* b) {
   };
   vector("scale", Flags::use_scale, DNNL_ARG_SCALE);
   vector("shift", Flags::use_shift, DNNL_ARG_SHIFT);
-  b->Add<dnnl::layer_normalization_forward>(bindings, kInference, b->Fixed("src"), b->Desc("dst"),
+  b->Add<dnnl::layer_normalization_forward>(bindings, b->Fixed("src"), b->Desc("dst"),
                                             static_cast<float>(b->Real("epsilon")), flags);
 }
 
@@ -114,9 +109,9 @@ void BuildLayerNormalizationBackward(StepBuilder* b) {
   const auto epsilon = static_cast<float>(b->Real("epsilon"));
   const StepBuilder::Binding mean = {DNNL_ARG_MEAN, StepBuilder::kOfTheStep};
   const StepBuilder::Binding variance = {DNNL_ARG_VARIANCE, StepBuilder::kOfTheStep};
-  b->Add<dnnl::layer_normalization_forward>(
-      {{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, StepBuilder::kOfTheStep}, mean, variance},
-      kTraining, src, src, epsilon, dnnl::normalization_flags::none);
+  b->AddForTraining<dnnl::layer_normalization_forward>(
+      {{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, StepBuilder::kOfTheStep}, mean, variance}, src,
+      src, epsilon, dnnl::normalization_flags::none);
   b->AddBackward<dnnl::layer_normalization_backward>(
       {{DNNL_ARG_SRC, b->Id("src")},
        {DNNL_ARG_DIFF_DST, b->Id("gradient")},
@@ -127,19 +122,16 @@ void BuildLayerNormalizationBackward(StepBuilder* b) {
        {DNNL_ARG_DIFF_SRC, b->Id("dst")},
        {DNNL_ARG_DIFF_SCALE, b->Id("scale_gradient")},
        {DNNL_ARG_DIFF_SHIFT, b->Id("shift_gradient")}},
-      [=](const dnnl::primitive_attr& attr) {
-        return dnnl::layer_normalization_forward::primitive_desc(CpuEngine(), kTraining, src, src,
-                                                                 epsilon, kAffine, attr);
-      },
-      dnnl::prop_kind::backward, dst, gradient, src, epsilon, kAffine);
+      StepBuilder::HintOf<dnnl::layer_normalization_forward>(src, src, epsilon, kAffine), dst,
+      gradient, src, epsilon, kAffine);
 }
 
 void BuildLrn(StepBuilder* b) {
   int64_t size = b->Integer("size");
   if (size < 1 || size > INT32_MAX) ThrowInvalidInput("attribute size is ", size);
   b->Add<dnnl::lrn_forward>({{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}},
-                            kInference, dnnl::algorithm::lrn_across_channels, b->Fixed("src"),
-                            b->Desc("dst"), size, static_cast<float>(b->Real("alpha")),
+                            dnnl::algorithm::lrn_across_channels, b->Fixed("src"), b->Desc("dst"),
+                            size, static_cast<float>(b->Real("alpha")),
                             static_cast<float>(b->Real("beta")), static_cast<float>(b->Real("k")));
 }
 

@@ -45,15 +45,14 @@ Windows ReadWindows(const StepBuilder& b, const char* result) {
 
 void BuildPooling(StepBuilder* b) {
   Windows w = ReadWindows(*b, "dst");
-  b->Add<dnnl::pooling_forward>(
-      {{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}},
-      dnnl::prop_kind::forward_inference, PoolingAlgorithm(b->Text("algorithm")), b->Fixed("src"),
-      b->Desc("dst"), w.strides, w.kernel, w.dilates, w.padding_l, w.padding_r);
+  b->Add<dnnl::pooling_forward>({{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}},
+                                PoolingAlgorithm(b->Text("algorithm")), b->Fixed("src"),
+                                b->Desc("dst"), w.strides, w.kernel, w.dilates, w.padding_l,
+                                w.padding_r);
 }
 
 // Of a maximum, which element each window took is found again here: the forward step keeps nothing.
 void BuildPoolingBackward(StepBuilder* b) {
-  constexpr auto kTraining = dnnl::prop_kind::forward_training;
   Windows w = ReadWindows(*b, "gradient");
   dnnl::algorithm algorithm = PoolingAlgorithm(b->Text("algorithm"));
   dnnl::memory::desc src = b->Fixed("src"), gradient = b->Fixed("gradient");
@@ -61,19 +60,15 @@ void BuildPoolingBackward(StepBuilder* b) {
                                                 {DNNL_ARG_DIFF_SRC, b->Id("dst")}};
   if (algorithm == dnnl::algorithm::pooling_max) {
     StepBuilder::Binding workspace = {DNNL_ARG_WORKSPACE, StepBuilder::kOfTheStep};
-    b->Add<dnnl::pooling_forward>(
+    b->AddForTraining<dnnl::pooling_forward>(
         {{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, StepBuilder::kOfTheStep}, workspace},
-        kTraining, algorithm, src, gradient, w.strides, w.kernel, w.dilates, w.padding_l,
-        w.padding_r);
+        algorithm, src, gradient, w.strides, w.kernel, w.dilates, w.padding_l, w.padding_r);
     bindings.push_back(workspace);
   }
   b->AddBackward<dnnl::pooling_backward>(
       bindings,
-      [=](const dnnl::primitive_attr& attr) {
-        return dnnl::pooling_forward::primitive_desc(CpuEngine(), kTraining, algorithm, src,
-                                                     gradient, w.strides, w.kernel, w.dilates,
-                                                     w.padding_l, w.padding_r, attr);
-      },
+      StepBuilder::HintOf<dnnl::pooling_forward>(algorithm, src, gradient, w.strides, w.kernel,
+                                                 w.dilates, w.padding_l, w.padding_r),
       algorithm, b->Desc("dst"), gradient, w.strides, w.kernel, w.dilates, w.padding_l,
       w.padding_r);
 }

@@ -18,8 +18,6 @@ namespace {
 
 using dnnl::memory;
 
-constexpr auto kForward = dnnl::prop_kind::forward_inference;
-
 dnnl::rnn_direction Direction(const StepBuilder& b) {
   const std::string& direction = b.Text("direction");
   if (direction == "forward") return dnnl::rnn_direction::unidirectional_left2right;
@@ -27,7 +25,7 @@ dnnl::rnn_direction Direction(const StepBuilder& b) {
   return dnnl::rnn_direction::bidirectional_concat;
 }
 
-// Operands as descriptors, empty ones for roles that the step has not, and their bindings.
+// Operands as descriptors, empty ones for roles that the step lacks, and their bindings.
 //
 // oneDNN 3.2 reads rows by their stride, also where there is only one: other names of the plain
 // placement make its kernels crash, so all are called plain.
@@ -98,9 +96,8 @@ void BuildLstm(StepBuilder* b) {
   memory::desc cell = o.Plain("cell", DNNL_ARG_SRC_ITER_C);
   memory::desc peepholes = o.Plain("peepholes", DNNL_ARG_WEIGHTS_PEEPHOLE);
   memory::desc last_cell = o.Plain("last_cell", DNNL_ARG_DST_ITER_C);
-  b->Add<dnnl::lstm_forward>(o.bindings(), kForward, Direction(*b), l.src, l.hidden, cell,
-                             l.weights, l.recurrence, peepholes, l.bias, l.dst, l.last_hidden,
-                             last_cell);
+  b->Add<dnnl::lstm_forward>(o.bindings(), Direction(*b), l.src, l.hidden, cell, l.weights,
+                             l.recurrence, peepholes, l.bias, l.dst, l.last_hidden, last_cell);
 }
 
 // A layer of cells without a cell state; `first` is what stands before the descriptors.
@@ -108,8 +105,8 @@ template <typename Primitive, typename... First>
 void BuildPlainState(StepBuilder* b, First... first) {
   Operands o(b);
   Layer l(&o);
-  b->Add<Primitive>(o.bindings(), kForward, first..., Direction(*b), l.src, l.hidden, l.weights,
-                    l.recurrence, l.bias, l.dst, l.last_hidden);
+  b->Add<Primitive>(o.bindings(), first..., Direction(*b), l.src, l.hidden, l.weights, l.recurrence,
+                    l.bias, l.dst, l.last_hidden);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@ namespace mxplan {
 
 void BuildResampling(StepBuilder* b) {
   b->Add<dnnl::resampling_forward>({{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}},
-                                   dnnl::prop_kind::forward_inference,
                                    ResamplingAlgorithm(b->Text("algorithm")), b->Fixed("src"),
                                    b->Desc("dst"));
 }

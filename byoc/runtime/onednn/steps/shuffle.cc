@@ -47,9 +47,8 @@ void BuildShuffle(StepBuilder* b) {
       return;
     }
   }
-  b->Add<dnnl::shuffle_forward>({{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}},
-                                dnnl::prop_kind::forward_inference, src, b->Desc("dst"),
-                                static_cast<int>(axis), static_cast<int>(size));
+  b->Add<dnnl::shuffle_forward>({{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}}, src,
+                                b->Desc("dst"), static_cast<int>(axis), static_cast<int>(size));
 }
 
 }  // namespace mxplan

@@ -11,7 +11,6 @@ void BuildSoftmax(StepBuilder* b) {
     ThrowInvalidInput("axis ", axis, " of a tensor of rank ", b->Rank("src"));
   }
   b->Add<dnnl::softmax_forward>({{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}},
-                                dnnl::prop_kind::forward_inference,
                                 SoftmaxAlgorithm(b->Text("algorithm")), b->Fixed("src"),
                                 b->Desc("dst"), static_cast<int>(axis));
 }

@@ -14,7 +14,7 @@ namespace {
 using dnnl::memory;
 using Places = std::vector<int64_t>;
 
-// What each index of an axis adds to an element's place, padding included.
+// The distance that each index of an axis adds to an element's place, padding included.
 Places PlacesAlong(const memory::desc& desc, size_t axis) {
   const Dims padded = desc.get_padded_dims(), strides = desc.get_strides();
   const Dims blocks = desc.get_inner_blks(), axes = desc.get_inner_idxs();

@@ -367,5 +367,5 @@ def test_a_reorder_that_turns_neighbours_goes_by_elements() -> None:
 
 
 def test_a_shuffle_of_what_stands_side_by_side_goes_by_elements() -> None:
-    """Where channels are images one behind the other, whole ones are moved."""
+    """Whole images are moved if channels are images one behind the other."""
     assert operations(facts(ir.Shuffle(1, 4), IMAGE, layout=PLAIN)) == 0.0

@@ -146,7 +146,7 @@ def test_narrow_vectors_pay_where_they_are_full_and_nearly_as_fast(
 def test_products_in_groups_wait_for_loads_where_vectors_are_multiplied_that_fast(
     narrow: float, share: float
 ) -> None:
-    """Where AVX2 multiplies as many numbers, AVX-512 multiplies half as many vectors."""
+    """AVX-512 multiplies as many numbers as AVX2 in half as many vectors."""
     machine = rates(narrow=narrow)
     dense, grouped = (
         computing(convolution(64, 64, 14, 3, 1, groups), LAST, "jit:avx512_core", machine) / (64 // groups)

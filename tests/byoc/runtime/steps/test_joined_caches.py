@@ -20,7 +20,7 @@ N, H, G = 2, 4, 2
 def results(
     past: int, fresh: int, depth: int, width: int, dtype: str = "float32", heads: str = ""
 ) -> dict[str, tuple[Array, Array]]:
-    """What the step gives, and what it should, by role; opcheck has looked at each."""
+    """The step's results and the expected ones, by role; opcheck has looked at each."""
     rows = fresh
     shapes = {
         "src": (N, H, rows, depth),

@@ -11,7 +11,7 @@ KINDS = ["Sum", "Prod", "Max", "Min", "Mean", "SumSquare", "L1", "L2", "LogSum",
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_elements_that_stand_alone(kind: str) -> None:
-    """What is done before and after a sum is done to each element still."""
+    """Functions before and after a sum still apply to each element."""
     parsed = model(
         f"""agraph (float[2, 3] x, int64[0] axes) => (float[2, 3] y, float[2, 3] z, float[2, 3] w)
         <int64[0] none = {{}}> {{

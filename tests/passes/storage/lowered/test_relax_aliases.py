@@ -13,7 +13,7 @@ from tvm_mxplan.passes.storage.relax_aliases import (
     Branch,
     Node,
     Places,
-    Step,
+    StorageStep,
     Trace,
     name_of,
     trace_function,
@@ -52,10 +52,10 @@ def trace(body: str) -> Trace:
     return trace_function(mod, mod["main"])
 
 
-def steps(of: Trace, nodes: tuple[Node, ...] | None = None) -> list[Step]:
-    found: list[Step] = []
+def steps(of: Trace, nodes: tuple[Node, ...] | None = None) -> list[StorageStep]:
+    found: list[StorageStep] = []
     for node in of.nodes if nodes is None else nodes:
-        if isinstance(node, Step):
+        if isinstance(node, StorageStep):
             found.append(node)
         elif isinstance(node, Branch):
             found += [*steps(of, node.then), *steps(of, node.otherwise)]

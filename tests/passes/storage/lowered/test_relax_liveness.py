@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from tvm_mxplan.passes.storage.relax_aliases import Allocation, Branch, Node, Places, Step, Trace
+from tvm_mxplan.passes.storage.relax_aliases import Allocation, Branch, Node, Places, StorageStep, Trace
 from tvm_mxplan.passes.storage.relax_liveness import Lives, find_lives
 
 
-def call(*tensors: int) -> Step:
-    return Step(None, None, tuple(Places(frozenset([tensor]), True) for tensor in tensors))  # type: ignore[arg-type]
+def call(*tensors: int) -> StorageStep:
+    return StorageStep(None, None, tuple(Places(frozenset([tensor]), True) for tensor in tensors))  # type: ignore[arg-type]
 
 
 def branch(condition: int, then: list[Node], otherwise: list[Node], *joined: tuple[int, int]) -> Branch:
@@ -32,7 +32,7 @@ def test_a_life_is_from_the_allocation_to_the_last_call() -> None:
     lives = lives_of(4, *nodes)
     assert lives.intervals == [[(0, 2)], [(1, 4)], [(3, 4)], []]
     assert lives.count == 4
-    assert lives.steps == list(enumerate(node for node in nodes if isinstance(node, Step)))
+    assert lives.steps == list(enumerate(node for node in nodes if isinstance(node, StorageStep)))
     assert lives.last == {0: frozenset(), 1: {0}, 2: frozenset(), 3: {1, 2}}
 
 
@@ -42,7 +42,7 @@ def test_no_call_means_no_life() -> None:
 
 
 def test_every_field_of_a_tuple_is_touched() -> None:
-    nested = Step(None, None, ((Places(frozenset([0])), (Places(frozenset([1])),)), Places()))  # type: ignore[arg-type]
+    nested = StorageStep(None, None, ((Places(frozenset([0])), (Places(frozenset([1])),)), Places()))  # type: ignore[arg-type]
     assert lives_of(2, nested).intervals == [[(0, 1)], [(0, 1)]]
 
 

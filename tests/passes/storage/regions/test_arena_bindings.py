@@ -9,9 +9,9 @@ from tvm import relax
 
 from tvm_mxplan.passes.storage.arena_bindings import ALIGN, HUGE_PAGE, TENSOR, ArenaBindings
 from tvm_mxplan.passes.storage.storage_check import check_storage
-from tvm_mxplan.passes.storage.storage_plan import Arena
+from tvm_mxplan.passes.storage.storage_plan import StorageArena
 
-PLAIN = Arena("0", 0, None)
+PLAIN = StorageArena("0", 0, None)
 
 
 def names(bindings: list[relax.VarBinding]) -> list[str]:
@@ -49,7 +49,7 @@ def test_others_are_tvms_own(height: int, regions: bool) -> None:
 
 def test_sizes_that_the_run_decides_are_tvms_own() -> None:
     n = tvm.tirx.Var("n", "int64")
-    for arena in (Arena("0", 0, n), Arena("0", 0, None, ((n, 8),))):
+    for arena in (StorageArena("0", 0, n), StorageArena("0", 0, None, ((n, 8),))):
         made = ArenaBindings(arena, 2 * HUGE_PAGE, regions=True).tensor(allocation(), 0, relax.Var)
         assert names(made) == ["relax.memory.alloc_tensor"]
 

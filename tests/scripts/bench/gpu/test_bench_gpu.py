@@ -46,7 +46,7 @@ class Played:
     added: dict[str, Callable[[int], float]] = field(default_factory=dict)
     """To the right answer, by the number of the call."""
     broken: dict[str, str] = field(default_factory=dict)
-    """Where an engine fails: in ``prepare`` or in ``run``."""
+    """The function in which an engine fails: ``prepare`` or ``run``."""
     seen: list[Case] = field(default_factory=list)
     called: list[str] = field(default_factory=list)
 

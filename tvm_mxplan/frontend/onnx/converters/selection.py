@@ -183,7 +183,7 @@ def _scattered(emitter: Emitter, node: Node) -> Value:
 
 
 _REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "min": "min", "max": "max"}
-"""What TVM calls the ways in which ONNX puts elements on others."""
+"""TVM's names for the ways in which ONNX puts elements on others."""
 
 
 @converts("OneHot")

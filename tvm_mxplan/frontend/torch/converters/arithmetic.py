@@ -73,7 +73,7 @@ def _is_zero(divisor: relax.Expr) -> bool:
 
 
 def _rest(emitter: Emitter, left: relax.Expr, right: relax.Expr, dtype: str) -> tuple[relax.Expr, relax.Expr]:
-    """What a division of real numbers leaves, with the dividend's sign, and where that is the wrong one."""
+    """The remainder of a division of real numbers with the dividend's sign, and where that sign is wrong."""
     emit, zero = emitter.emit, relax.const(0.0, dtype)
     rest = emit(relax.op.mod(left, right))
     signs = (emit(relax.op.less(one, zero)) for one in (rest, right))

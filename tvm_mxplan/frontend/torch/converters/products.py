@@ -1,6 +1,6 @@
 """Products of matrices, with elements of the operands' type; TVM's converters ask for float32 always.
 
-Distances between rows, which TVM has not, stand beside them.
+Distances between rows, which TVM lacks, stand beside them.
 """
 
 from __future__ import annotations

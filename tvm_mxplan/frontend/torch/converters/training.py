@@ -16,7 +16,7 @@ from .selection.bags import embedding_bags
 from .table import COMPLEX, TABLE, TRAINING, Converter
 
 STOP_GRADIENT = "tvm_mxplan.stop_gradient.default"
-"""What training puts in the place of detach() and before what runs under no_grad()."""
+"""The operator that training puts in the place of detach() and before what runs under no_grad()."""
 
 
 def _for_training(name: str, function: Converter) -> None:

@@ -108,7 +108,7 @@ def _group_norm(emitter: Emitter, node: Node) -> relax.Expr | list[relax.Expr | 
 def _normed(
     emitter: Emitter, source: relax.Expr, axes: Sequence[int], eps: float, affine: Sequence[relax.Expr]
 ) -> relax.Expr:
-    """What the operators of norms compute, which have no float64."""
+    """A norm written out, since TVM's operators of norms have no float64."""
     emit = emitter.emit
     mean = emit(relax.op.mean(source, axes, keepdims=True))
     variance = emit(relax.op.variance(source, axes, keepdims=True))

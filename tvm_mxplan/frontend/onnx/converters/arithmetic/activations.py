@@ -87,7 +87,7 @@ _ACTIVATIONS = {"Elu": _elu, "Celu": _celu, "Selu": _selu, "HardSigmoid": _hard_
 
 @converts("ThresholdedRelu")
 def _thresholded_relu(emitter: Emitter, node: Node) -> Value:
-    """What is more than a threshold, of any type; 0 for all else, infinities and NaN too."""
+    """Elements above a threshold, of any type; 0 for all others, infinities and NaN too."""
     data = emitter.tensor(node.input(0))
     dtype = dtype_of(data)
     passes = relax.op.greater(data, constant(node.attribute("alpha", 1.0), dtype))

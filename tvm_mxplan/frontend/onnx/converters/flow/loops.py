@@ -154,7 +154,7 @@ class _Turn:
     def arguments(
         self, level: relax.Expr, turn: relax.Expr, alive: relax.Expr, values: Sequence[relax.Expr]
     ) -> list[relax.Expr]:
-        """What a call from inside gets: all but the level and what turns hand on stays as it is."""
+        """Arguments of a call from inside: only the level and what turns hand on are new."""
         return [level, turn, self.turns, alive, *values, *self.captured.values()]
 
     def body(self, loop: Loop) -> list[Value]:
@@ -222,7 +222,7 @@ _LEVELS = (6, 20, 62)
 
 
 def _parts(emitter: Emitter, result: relax.Var) -> list[relax.Var]:
-    """What a call gives: the next turn, whether to go on, states and parts of results."""
+    """Results of a call: the next turn, whether to go on, states and parts of results."""
     parts = [emitter.emit(relax.TupleGetItem(result, at)) for at in range(len(result.ty.fields))]
     return [_with_shape(emitter, part) for part in parts]
 

@@ -21,7 +21,7 @@ from ..table import converts
 
 @dataclass(frozen=True)
 class _Bins:
-    """What regions are cut into; ``samples`` along each axis of a bin, 0 for one to each pixel.
+    """The bins that regions are cut into; ``samples`` along each axis of a bin, 0 for one to each pixel.
 
     Attributes
     ----------

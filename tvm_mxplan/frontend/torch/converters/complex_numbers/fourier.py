@@ -77,7 +77,7 @@ def _length(extent: Dim) -> int:
 
 
 def _scale(node: Node, extents: list[Dim]) -> float:
-    """What results are multiplied with: 1, or by the number of elements or its root."""
+    """The factor of results: 1, or one over the number of elements or over its root."""
     if node["normalization"] == 0:
         return 1.0
     count = math.prod(map(_length, extents))

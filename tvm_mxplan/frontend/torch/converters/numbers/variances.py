@@ -42,7 +42,7 @@ def _count(source: relax.Expr, axes: list[int] | None) -> Dim:
 
 
 def _scale(emitter: Emitter, count: Dim, correction: float, dtype: str) -> relax.Expr:
-    """What makes of an average of ``count`` squares one of fewer."""
+    """The factor that makes of an average of ``count`` squares one of fewer."""
     if isinstance(count, int):
         rest = count - correction
         return relax.const(count / rest if rest > 0 else math.inf, dtype)

@@ -45,7 +45,7 @@ def embedding_bags(emitter: Emitter, node: Node) -> list[relax.Expr | None]:
 
 
 def _membership(emitter: Emitter, node: Node) -> relax.Expr:
-    """Which index [count] belongs to which bag [bags], as [bags, count]."""
+    """Truth values [bags, count]: whether an index belongs to a bag."""
     offsets, (count,) = emitter.cast(node["offsets"], "int64"), dims_of(node["indices"])
     (bags,) = dims_of(offsets)
     if node["include_last_offset"]:

@@ -169,7 +169,7 @@ def _distances(extent: int) -> list[int]:
 
 
 def _moved(emitter: Emitter, tensor: relax.Expr, axis: int, distance: int, extent: int) -> relax.Expr:
-    """What stands a distance before each element; the first one in front of it."""
+    """The element a distance before each one; the first element for those in front."""
     places = np.maximum(np.arange(extent) - distance, 0)
     return emitter.emit(relax.op.take(tensor, relax.const(places, "int64"), axis))
 
@@ -184,7 +184,7 @@ def _known(extent: Dim, what: str) -> int:
 
 @converts("searchsorted.Tensor")
 def _searched(emitter: Emitter, node: Node) -> relax.Expr:
-    """How many of the sorted numbers stand before each one."""
+    """The number of sorted numbers before each one."""
     if node["sorter"] is not None:
         raise UnsupportedError("numbers that are sorted by a list of places; expected sorted numbers")
     rows, source = node["sorted_sequence"], node["self"]
@@ -203,7 +203,7 @@ def _searched(emitter: Emitter, node: Node) -> relax.Expr:
 
 @converts("histc.default")
 def _counted(emitter: Emitter, node: Node) -> relax.Expr:
-    """How many elements fall into each of some ranges of equal length; those outside are left out."""
+    """The number of elements in each of some ranges of equal length; others are left out."""
     low, high, bins = node["min"], node["max"], node["bins"]
     if low == high:
         raise UnsupportedError(
