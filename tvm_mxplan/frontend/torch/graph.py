@@ -163,7 +163,13 @@ class GraphImporter:
     ) -> Any:
         """The value that a converter of ours makes of a node, or else TVM's."""
         if converter is not None:
-            node = Node(name, self._operands(fx_node), expected, _complex_operands(fx_node))
+            node = Node(
+                name,
+                self._operands(fx_node),
+                expected,
+                _complex_operands(fx_node),
+                is_cast_back=name == _CAST and _is_cast_back(fx_node),
+            )
             return converter(self._emitter, node)
         if name.partition(".")[0] not in ("aten", "_operator", "torchvision", "higher_order"):
             raise UnsupportedError(f"an operator that is not PyTorch's own; {_ADVICE}")
@@ -255,6 +261,22 @@ def _complex_operands(fx_node: Any) -> frozenset[str]:
     )
 
 
+def _is_cast_back(fx_node: Any) -> bool:
+    """Whether what a node gives is cast to another type behind it, with nothing but moves between."""
+    pending, seen = list(fx_node.users), set()
+    while pending:
+        user = pending.pop()
+        if user in seen or user.op != "call_function":
+            continue
+        seen.add(user)
+        name = operator_name(user.target)
+        if name == _CAST:
+            return True
+        if narrow.only_moves(name):
+            pending += user.users
+    return False
+
+
 def _attribute(graph_module: Any, path: str) -> Any:
     return functools.reduce(getattr, path.split("."), graph_module)
 
@@ -277,4 +299,5 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
 
 
+_CAST = "aten._to_copy.default"
 _ADVICE = "write the model without it, or compute that part outside"

@@ -18,6 +18,7 @@ from . import (  # noqa: E402 (they join the table)
     arithmetic,  # noqa: F401
     attention,  # noqa: F401
     joins,  # noqa: F401
+    movement,  # noqa: F401
     products,  # noqa: F401
     quantized,  # noqa: F401
     recurrent,  # noqa: F401
