@@ -88,7 +88,9 @@ def storage_problem(
             a, b = _exact(step, source), _exact(step, destination)
             if a not in arenas or arenas.get(b) != arenas[a] or a == b:
                 continue
-            if _nbytes(trace.tensors[a]) != _nbytes(trace.tensors[b]):  # of named sizes: equal, in other bounds
+            if _nbytes(trace.tensors[a]) != _nbytes(
+                trace.tensors[b]
+            ):  # of named sizes: equal, in other bounds
                 continue
             if _may_overwrite(lives, time, step, source, destination) and groups.merge(a, b, time):
                 in_place[step.var] = (source, destination)

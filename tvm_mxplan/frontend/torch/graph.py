@@ -162,6 +162,8 @@ class GraphImporter:
         expected: Sequence[Stated | None],
     ) -> Any:
         """The value that a converter of ours makes of a node, or else TVM's."""
+        if name.startswith("aten.as_strided"):
+            _check_stands_in_a_row(fx_node.args[0].meta.get("val"))
         if converter is not None:
             node = Node(
                 name,
@@ -259,6 +261,12 @@ def _complex_operands(fx_node: Any) -> frozenset[str]:
     return frozenset(
         name for name, value in given.items() if is_complex(getattr(value, "meta", {}).get("val"))
     )
+
+
+def _check_stands_in_a_row(tensor: Any) -> None:
+    """UnsupportedError for a tensor whose elements are not all of its memory, in order."""
+    if not tensor.is_contiguous() or tensor.storage_offset():
+        raise UnsupportedError("it reads memory by strides, and tensors have none here; use unfold or slices")
 
 
 def _is_cast_back(fx_node: Any) -> bool:

@@ -96,7 +96,9 @@ def _sliced(emitter: Emitter, node: Node) -> relax.Expr:
 def _split(emitter: Emitter, node: Node) -> list[relax.Expr]:
     """Parts of an axis, one behind the other."""
     source, axis, parts = node["self"], node["dim"] % len(dims_of(node["self"])), node["split_sizes"]
-    if all(isinstance(part, int) for part in (*parts, dims_of(source)[axis])):
+    if len(parts) == 1:
+        return [source]
+    if all(isinstance(part, int) and part > 0 for part in (*parts, dims_of(source)[axis])):
         found = emitter.emit(relax.op.split(source, list(itertools.accumulate(parts))[:-1], axis))
         return [emitter.emit(relax.TupleGetItem(found, at)) for at in range(len(parts))]
     results, end = [], expression(0)
@@ -115,7 +117,9 @@ def _stated_bounds(node: Node, extent: Dim, stated: Dim) -> tuple[Dim, Dim]:
         last = extent
     begin, end = (_from_the_front(bound, extent) for bound in (first, last))
     reach = simplified(expression(end) - expression(begin) + node["step"] - 1)
-    if not isinstance(extent, int) and same(simplified(tirx.floordiv(expression(reach), node["step"])), stated):
+    if not isinstance(extent, int) and same(
+        simplified(tirx.floordiv(expression(reach), node["step"])), stated
+    ):
         return begin, end
     return _bound(node["start"], extent, 0), _bound(node["end"], extent, extent)
 

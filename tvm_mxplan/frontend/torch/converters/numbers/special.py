@@ -107,7 +107,7 @@ def _digamma(x: tirx.Expr) -> tirx.Expr:
 
 
 def _zeta(s: int, q: tirx.Expr) -> tirx.Expr:
-    """The sum of ``(q + k) ** -s`` over all whole numbers from 0, for ``q`` above 0, by Euler and Maclaurin."""
+    """The sum of ``(q + k) ** -s`` over all whole ``k`` from 0, for ``q`` above 0, by Euler and Maclaurin."""
     total = _real(0.0)
     for k in range(_STEPS):
         total = total + _c("pow", q + float(k), _real(-float(s)))
@@ -207,9 +207,7 @@ def _of_two(emitter: Emitter, node: Node) -> relax.Expr:
     """C's function of two numbers of the result's type."""
     dtype, name = node.result.dtype, node.operator.split(".")[1]
     dims = node.result.shape
-    left, right = (
-        emitter.broadcast(emitter.operand(node[one], dtype), dims) for one in ("self", "other")
-    )
+    left, right = (emitter.broadcast(emitter.operand(node[one], dtype), dims) for one in ("self", "other"))
     function = name if dtype == "float64" else f"{name}f"
 
     def kernel(left: te.Tensor, right: te.Tensor) -> te.Tensor:
@@ -242,7 +240,7 @@ def _bits(emitter: Emitter, source: relax.Expr, dtype: str) -> relax.Expr:
 
 @converts("view.dtype")
 def _as_other_type(emitter: Emitter, node: Node) -> relax.Expr:
-    """Memory as elements of another type; those of a last axis are taken apart or joined, the lowest first."""
+    """Memory as elements of another type; those of a last axis are cut or joined, the lowest bits first."""
     source, of, to = node["self"], dtype_of(node["self"]), node.result.dtype
     if of == to:
         return source
@@ -353,5 +351,3 @@ def _common_divisor(emitter: Emitter, node: Node) -> relax.Expr:
     nothing = emit(relax.op.equal(divisor, relax.const(0, dtype)))
     by = emit(relax.op.where(nothing, relax.const(1, dtype), divisor))
     return emit(relax.op.multiply(emit(relax.op.floor_divide(left, by)), right))
-
-
