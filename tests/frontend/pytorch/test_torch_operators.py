@@ -65,6 +65,11 @@ def _averages(x: Any) -> list[Any]:
     ]
 
 
+def _of_booleans(x: Any, y: Any) -> list[Any]:
+    two = [torch.maximum(x, y), torch.minimum(x, y), torch.fmax(x, y), torch.fmin(x, y)]
+    return [x >= y, x > y, x <= y, x < y, *two, *x.max(1), *x.min(0), x.max(), x.min(), *x.cummax(1)]
+
+
 def _of_bits(x: Any) -> list[Any]:
     return [x.view(torch.int32), x.view(torch.uint8), x[:14].view(torch.float64), x.view(torch.int16)]
 
@@ -92,6 +97,7 @@ CASES: dict[str, tuple[Any, ...]] = {
         lambda x: (torch.select_scatter(x, x[0] + 2, 0, -2), x.slice_scatter(x[:2], 0, 1, 4, 2)),
         X,
     ),
+    "comparisons of booleans": (_of_booleans, X > 0, X > 0.5),
     "bounds of booleans": (lambda x: ((x > 0).clamp_min(x > 0.5), (x > 0).clamp_max(x > 0.5)), X),
     "read by strides": (lambda x: x.as_strided((4, 2, 3), (7, 1, 2), 1), X),
     "averages that reach beyond": (_averages, IMAGE),

@@ -52,7 +52,11 @@ def _extreme_but_for_nan(emitter: Emitter, node: Node) -> relax.Expr:
     dtype = node.result.dtype
     left, right = (emitter.operand(node[name], dtype) for name in ("self", "other"))
     operator = relax.op.maximum if ".fmax." in node.operator else relax.op.minimum
+    if dtype == "bool":
+        operator = relax.op.logical_or if ".fmax." in node.operator else relax.op.logical_and
     found = emitter.emit(operator(left, right))
+    if "float" not in dtype:
+        return found
     for nan, other in ((left, right), (right, left)):
         found = emitter.emit(relax.op.where(emitter.emit(relax.op.isnan(nan)), other, found))
     return found

@@ -176,7 +176,9 @@ def _running_extreme(emitter: Emitter, node: Node) -> list[relax.Expr]:
     if not dims:
         return [source, relax.const(0, "int64")]
     axis = node["dim"] % len(dims)
-    extent = _known(dims[axis], "a running extreme")
+    extent, dtype = _known(dims[axis], "a running extreme"), dtype_of(source)
+    if dtype == "bool":
+        source = emitter.cast(source, "int8")
     better = relax.op.greater if ".cummax." in node.operator else relax.op.less
     rows = [1] * len(dims)
     rows[axis] = extent
@@ -192,7 +194,7 @@ def _running_extreme(emitter: Emitter, node: Node) -> list[relax.Expr]:
             takes = emitter.emit(relax.op.logical_or(takes, unless))
         values = emitter.emit(relax.op.where(takes, before[0], values))
         places = emitter.emit(relax.op.where(takes, before[1], places))
-    return [values, places]
+    return [emitter.cast(values, dtype), places]
 
 
 @converts("logcumsumexp.default")
