@@ -88,10 +88,6 @@ def storage_problem(
             a, b = _exact(step, source), _exact(step, destination)
             if a not in arenas or arenas.get(b) != arenas[a] or a == b:
                 continue
-            if _nbytes(trace.tensors[a]) != _nbytes(
-                trace.tensors[b]
-            ):  # of named sizes: equal, in other bounds
-                continue
             if _may_overwrite(lives, time, step, source, destination) and groups.merge(a, b, time):
                 in_place[step.var] = (source, destination)
                 break
@@ -120,10 +116,6 @@ def _region_calls(
             lent = _exact(step, len(step.args) - 1)
             if lent in arenas:
                 yield RegionCall(time, step, region, lent, arenas[lent])
-
-
-def _nbytes(tensor: Tensor) -> int:
-    return -1 if tensor.size is None else tensor.size.nbytes
 
 
 def _exact(step: Step, argument: int) -> int:

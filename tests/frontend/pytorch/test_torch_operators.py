@@ -201,3 +201,15 @@ def test_strides_of_what_stands_in_no_row_are_refused():
 
     with pytest.raises(UnsupportedError, match=r"as_strided.*reads memory by strides"):
         tvm_mxplan.compile(torch.export.export(Turned(), (X,)), "llvm", options=OPTIONS)
+
+
+def test_averages_of_integers_by_a_divisor_are_refused():
+    """They were rounded before they were divided."""
+
+    class Averages(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.ops.aten.avg_pool2d(x, [3, 3], [1, 1], [1, 1], False, True, 2)
+
+    program = torch.export.export(Averages(), (torch.arange(81).reshape(1, 1, 9, 9),))
+    with pytest.raises(UnsupportedError, match=r"averages of integers.*expected floating-point numbers"):
+        tvm_mxplan.compile(program, "llvm", options=OPTIONS)

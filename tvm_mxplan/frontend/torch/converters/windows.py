@@ -27,6 +27,11 @@ def _average(emitter: Emitter, node: Node) -> relax.Expr:
         source = emitter.reshaped(source, [1, *shape])
     divisor = node.operands.get("divisor_override")
     includes = node["count_include_pad"] or divisor is not None
+    if "int" in node.result.dtype and (divisor is not None or any(padding) or node["ceil_mode"]):
+        raise UnsupportedError(
+            "averages of integers, of which padding, a divisor or ceil_mode decides how they are rounded; "
+            "expected floating-point numbers"
+        )
     cut = node["ceil_mode"] and not _fit(shape[-axes:], size, strides, padding)
     if cut and (divisor is not None or (includes and any(padding))):
         found = _average_with_ends(emitter, node, source, (size, strides, padding))
