@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from converters_run import Case, run, run_all
-from tvm import relax
+from tvm import relax, tirx
 
 from tvm_mxplan.core.decisions.origin import Origin
 from tvm_mxplan.errors import UnsupportedError
 from tvm_mxplan.frontend.origins import OriginBuilder
 from tvm_mxplan.frontend.torch import converters
+from tvm_mxplan.frontend.torch.node import Emitter, Node, Stated
 from tvm_mxplan.passes.origins import origins_of
 
 _random = np.random.default_rng(0)
@@ -197,11 +198,26 @@ def test_averages_with_a_divisor():
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_averages_over_cut_windows_that_count_padding_are_refused():
-    operands = {"self": X[None, None], "kernel_size": [2], "stride": [2], "padding": [1], "ceil_mode": True}
+def test_averages_over_windows_that_reach_beyond_counted_padding():
+    image = np.arange(30.0, dtype="float32").reshape(5, 6)
+    operands = {
+        "self": image[None, None],
+        "kernel_size": [3],
+        "stride": [2],
+        "padding": [0, 1],
+        "ceil_mode": True,
+    }
     operands |= {"count_include_pad": True, "divisor_override": None}
-    with pytest.raises(UnsupportedError, match=r"reach beyond the padding \(ceil_mode\)"):
-        run("avg_pool2d.default", operands, ((1, 1, 3, 4), "float32"))
+    padded = np.pad(image, ((0, 0), (1, 1)))  # beyond these, nothing counts
+    expected = np.array([[padded[r : r + 3, c : c + 3].mean() for c in range(0, 7, 2)] for r in (0, 2)])
+    actual = run("avg_pool2d.default", operands, ((1, 1, 2, 4), "float32"))
+    np.testing.assert_allclose(actual[0, 0], expected, rtol=1e-5)
+    with pytest.raises(UnsupportedError, match=r"reach beyond the padding \(ceil_mode\).*whose size varies"):
+        rows = relax.Var("rows", relax.TensorType([1, 1, tirx.Var("n", "int64"), 6], "float32"))
+        of_rows = Node(
+            "aten.avg_pool2d.default", {**operands, "self": rows}, [Stated((1, 1, 2, 4), "float32")]
+        )
+        converters.TABLE["aten.avg_pool2d.default"](Emitter(OriginBuilder()), of_rows)
 
 
 def test_what_is_emitted_says_where_it_comes_from():

@@ -115,6 +115,21 @@ def test_training_runs_in_pytorch_and_says_so(net):
     assert net.head.weight.grad is not None
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_weights_written_through_data_are_seen(dtype):
+    torch._dynamo.reset()
+    net = torch.nn.Linear(6, 5).to(dtype).eval()
+    compiled = torch.compile(net, backend="mxplan", options=OPTIONS)
+    x = torch.rand(3, 6).to(dtype)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), net(x), rtol=2e-2, atol=1e-2)
+        assert dynamo.executables()
+        before = net.weight._version
+        net.weight.data.mul_(3)
+        assert net.weight._version == before  # PyTorch has not counted it
+        torch.testing.assert_close(compiled(x), net(x), rtol=2e-2, atol=3e-2)
+
+
 def test_a_graph_that_cannot_be_compiled_warns_once():
     torch._dynamo.reset()
     dynamo._said.clear()

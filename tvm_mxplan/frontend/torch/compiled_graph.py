@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...execution.executable import Executable
 from ...execution.ffi import tvm_ffi
 from .kinds import is_tensor
@@ -16,6 +18,8 @@ from .tensors import ALIGNMENT
 if TYPE_CHECKING:
     import tvm
 
+_SAMPLED = 16
+"""Elements of a weight that are looked at in each call."""
 MOST = 64
 """Sets of weights, and of numbers that are no sizes, for which one graph is compiled."""
 
@@ -27,11 +31,13 @@ class _Made:
     Attributes
     ----------
     versions : how often PyTorch had written to each weight.
+    samples : some elements of each weight, in PyTorch's memory, and what their bytes were.
     taken : the arguments that it takes.
     plan : for each result of the graph, whether it is the executable's next one.
     """
 
     versions: tuple[int, ...]
+    samples: tuple[tuple[np.ndarray, bytes], ...]
     executable: Executable
     taken: tuple[int, ...]
     plan: tuple[Result, ...]
@@ -80,7 +86,7 @@ class CompiledGraph:
         versions = tuple(_version(args[index]) for index in self._static)
         with self._lock:
             made = self._made.get(key)
-            if made is not None and made.versions == versions:
+            if made is not None and made.versions == versions and _unchanged(made.samples):
                 return made
             if self._attempts >= MOST:
                 self._warn(f"its weights or numbers changed {MOST} times; call it with the same ones")
@@ -93,13 +99,33 @@ class CompiledGraph:
                 self._failed = True
                 self._warn(f"{type(error).__name__}: {error}")
                 return None
-            self._made[key] = _Made(versions, executable, imported.taken, imported.plan)
+            samples = tuple(_sample(args[index]) for index in self._static)
+            self._made[key] = _Made(versions, samples, executable, imported.taken, imported.plan)
             return self._made[key]
 
 
 def _version(tensor: Any) -> int:
     """Returns the number of writes to a tensor, as PyTorch counts them; 0 where it does not."""
     return 0 if tensor.is_inference() else int(tensor._version)
+
+
+def _sample(tensor: Any) -> tuple[np.ndarray, bytes]:
+    """Some elements spread over a tensor, where they stand, and their bytes now.
+
+    PyTorch does not count what is written through ``.data``.
+    """
+    import torch
+
+    plain = tensor.detach()
+    if not plain.is_contiguous() or plain.is_conj() or plain.is_neg() or plain.device.type != "cpu":
+        return np.zeros(0), b""
+    elements = plain.reshape(-1).view(torch.uint8).reshape(plain.numel(), plain.element_size())
+    found = elements[:: max(1, -(-plain.numel() // _SAMPLED))].numpy()
+    return found, found.tobytes()
+
+
+def _unchanged(samples: Sequence[tuple[np.ndarray, bytes]]) -> bool:
+    return all(sample.tobytes() == before for sample, before in samples)
 
 
 def _run(made: _Made, args: Sequence[Any]) -> list[Any]:

@@ -25,6 +25,7 @@ WHOLE = (
     "max_pool3d.default",
     "pixel_shuffle.default",
     "scaled_dot_product_attention.default",
+    "select_scatter.default",
     "silu.default",
     "softplus.default",
     "upsample_bicubic2d.vec",

@@ -162,8 +162,16 @@ class GraphImporter:
         expected: Sequence[Stated | None],
     ) -> Any:
         """The value that a converter of ours makes of a node, or else TVM's."""
+        if name.startswith("aten.as_strided"):
+            _check_stands_in_a_row(fx_node.args[0].meta.get("val"))
         if converter is not None:
-            node = Node(name, self._operands(fx_node), expected, _complex_operands(fx_node))
+            node = Node(
+                name,
+                self._operands(fx_node),
+                expected,
+                _complex_operands(fx_node),
+                is_cast_back=name == _CAST and _is_cast_back(fx_node),
+            )
             return converter(self._emitter, node)
         if name.partition(".")[0] not in ("aten", "_operator", "torchvision", "higher_order"):
             raise UnsupportedError(f"an operator that is not PyTorch's own; {_ADVICE}")
@@ -255,6 +263,28 @@ def _complex_operands(fx_node: Any) -> frozenset[str]:
     )
 
 
+def _check_stands_in_a_row(tensor: Any) -> None:
+    """UnsupportedError for a tensor whose elements are not all of its memory, in order."""
+    if not tensor.is_contiguous() or tensor.storage_offset():
+        raise UnsupportedError("it reads memory by strides, and tensors have none here; use unfold or slices")
+
+
+def _is_cast_back(fx_node: Any) -> bool:
+    """Whether what a node gives is cast to another type behind it, with nothing but moves between."""
+    pending, seen = list(fx_node.users), set()
+    while pending:
+        user = pending.pop()
+        if user in seen or user.op != "call_function":
+            continue
+        seen.add(user)
+        name = operator_name(user.target)
+        if name == _CAST:
+            return True
+        if narrow.only_moves(name):
+            pending += user.users
+    return False
+
+
 def _attribute(graph_module: Any, path: str) -> Any:
     return functools.reduce(getattr, path.split("."), graph_module)
 
@@ -277,4 +307,5 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
 
 
+_CAST = "aten._to_copy.default"
 _ADVICE = "write the model without it, or compute that part outside"

@@ -32,9 +32,15 @@ _AS_THEY_STAND = frozenset(
         *("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "tril", "triu"),
         *("floor", "ceil", "round", "trunc", "bucketize"),
         *("full_like", "zeros_like", "ones_like", "empty_like", "new_full", "new_zeros", "new_ones"),
+        *("constant_pad_nd", "slice_scatter", "select_scatter", "empty", "empty_strided", "new_empty"),
         *("diagonal", "getitem", "logical_not", "logical_and", "logical_or", "logical_xor"),
     )
 )
+
+
+def only_moves(operator: str) -> bool:
+    """Whether ``operator``, by PyTorch's name, computes nothing: it moves elements or compares them."""
+    return operator.split(".")[1] in _AS_THEY_STAND
 
 
 def is_widened(operator: str, operands: Mapping[Any, Any], stated: list[Stated | None]) -> bool:
@@ -45,7 +51,7 @@ def is_widened(operator: str, operands: Mapping[Any, Any], stated: list[Stated |
     operands : values by the nodes that are read.
     stated : the results.
     """
-    if operator.split(".")[1] in _AS_THEY_STAND:
+    if only_moves(operator):
         return False
     read = any(_is_narrow(part) for value in operands.values() for part in _parts(value))
     return read or any(result is not None and result.dtype in NARROW for result in stated)

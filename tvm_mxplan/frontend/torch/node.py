@@ -36,12 +36,14 @@ class Node:
         expressions of Relax, sizes are numbers or expressions of TVM.
     stated : the results, as PyTorch says what they are.
     complex : the names of operands that are complex, real and imaginary parts along a last axis.
+    is_cast_back : the result is cast to another type again, with nothing but moves between.
     """
 
     operator: str
     operands: Mapping[str, Any]
     stated: Sequence[Stated | None]
     complex: frozenset[str] = frozenset()
+    is_cast_back: bool = False
 
     def __getitem__(self, name: str) -> Any:
         return self.operands[name]

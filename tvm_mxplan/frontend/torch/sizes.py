@@ -56,8 +56,14 @@ def _converted(expr: Any, variables: Variables) -> Dim:
         return tirx.floordiv(expression(_converted(size, variables)) * over, under)
     if kind not in _OPERATORS:
         raise UnsupportedError(f"the size {expr} is computed by {kind}; expected sums, products, quotients")
-    parts = [expression(_converted(part, variables)) for part in expr.args]
+    args = [arg for arg in expr.args if not (kind == "Min" and _is_endless(arg))]
+    parts = [expression(_converted(part, variables)) for part in args]
     return functools.reduce(_OPERATORS[kind], parts)
+
+
+def _is_endless(expr: Any) -> bool:
+    """Whether a number is the end of a slice that has none, less than which every size is."""
+    return getattr(expr, "is_Integer", False) and int(expr) >= _ENDLESS
 
 
 def _share(expr: Any) -> tuple[int, int, Any] | None:
@@ -71,6 +77,7 @@ def _share(expr: Any) -> tuple[int, int, Any] | None:
     return (over, under, size.args[0]) if over > 0 and max(over, under) <= _EXACT else None
 
 
+_ENDLESS = 2**62
 _EXACT = 2**20
 """Numerators and denominators up to which products with sizes are exact in float64."""
 

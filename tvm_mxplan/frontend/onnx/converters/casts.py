@@ -13,6 +13,7 @@ import onnx
 from tvm import relax, te, tirx
 
 from ....errors import UnsupportedError
+from ...rounding import round_to_bfloat16
 from .. import stock
 from ..node import Emitter, Node
 from ..values import Value, dtype_of
@@ -56,25 +57,9 @@ def _cast(emitter: Emitter, node: Node) -> Value:
 
 
 def _rounded(emitter: Emitter, data: relax.Expr) -> relax.Expr:
-    """Numbers of bfloat16, rounded before the cast.
-
-    What is cast back to float32 is not rounded otherwise: TVM computes bfloat16 in float32 and leaves the
-    two casts out.
-    """
-
-    def kernel(tensor: te.Tensor) -> te.Tensor:
-        def element(*index: tirx.Var) -> tirx.Expr:
-            bits = tirx.reinterpret("uint32", tensor(*index))
-            one = tirx.const(1, "uint32")
-            even = bits + tirx.const(0x7FFF, "uint32") + ((bits >> tirx.const(16, "uint32")) & one)
-            kept = tirx.reinterpret("float32", even & tirx.const(0xFFFF0000, "uint32"))
-            return tirx.Select(tirx.isnan(tensor(*index)), tensor(*index), kept)
-
-        return te.compute(tensor.shape, element, "rounded")
-
+    """Numbers of bfloat16, rounded before the cast."""
     wide = data if dtype_of(data) == "float32" else emitter.emit(relax.op.astype(data, "float32"))
-    rounded = emitter.builder.emit_te(kernel, wide, primfunc_name_hint="round_to_bfloat16")
-    return emitter.emit(relax.op.astype(rounded, "bfloat16"))
+    return emitter.emit(relax.op.astype(round_to_bfloat16(emitter.builder, wide), "bfloat16"))
 
 
 def from_small(emitter: Emitter, data: relax.Expr, to: str) -> relax.Expr:

@@ -33,10 +33,13 @@ def _clamped(emitter: Emitter, node: Node) -> relax.Expr:
     found = emitter.cast(node["self"], dtype)
     if _is_number(low) and _is_number(high) and "float" in dtype:
         return emitter.emit(relax.op.clip(found, min(low, high), high))
+    larger, smaller = relax.op.maximum, relax.op.minimum
+    if dtype == "bool":
+        larger, smaller = relax.op.logical_or, relax.op.logical_and
     if low is not None:
-        found = emitter.emit(relax.op.maximum(found, emitter.operand(low, dtype)))
+        found = emitter.emit(larger(found, emitter.operand(low, dtype)))
     if high is not None:
-        found = emitter.emit(relax.op.minimum(found, emitter.operand(high, dtype)))
+        found = emitter.emit(smaller(found, emitter.operand(high, dtype)))
     return found
 
 
@@ -49,7 +52,11 @@ def _extreme_but_for_nan(emitter: Emitter, node: Node) -> relax.Expr:
     dtype = node.result.dtype
     left, right = (emitter.operand(node[name], dtype) for name in ("self", "other"))
     operator = relax.op.maximum if ".fmax." in node.operator else relax.op.minimum
+    if dtype == "bool":
+        operator = relax.op.logical_or if ".fmax." in node.operator else relax.op.logical_and
     found = emitter.emit(operator(left, right))
+    if "float" not in dtype:
+        return found
     for nan, other in ((left, right), (right, left)):
         found = emitter.emit(relax.op.where(emitter.emit(relax.op.isnan(nan)), other, found))
     return found
@@ -89,3 +96,12 @@ def _truth(emitter: Emitter, node: Node) -> relax.Expr:
     if operator is relax.op.max:  # of no elements it is the least of its type
         return emitter.emit(relax.op.greater(found, relax.const(0, "int8")))
     return emitter.cast(found, "bool")
+
+
+@converts("_softmax.default", "_log_softmax.default", "softmax.int", "log_softmax.int")
+def _softmax(emitter: Emitter, node: Node) -> relax.Expr:
+    operator = relax.op.nn.log_softmax if "log_softmax" in node.operator else relax.op.nn.softmax
+    source = emitter.cast(node["self"], node.result.dtype)
+    if dims_of(source):
+        return emitter.emit(operator(source, node["dim"]))
+    return emitter.reshaped(emitter.emit(operator(emitter.reshaped(source, [1]), 0)), [])

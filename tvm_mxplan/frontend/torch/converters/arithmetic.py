@@ -109,6 +109,8 @@ _COMPARISONS = {
 @converts(*(f"{name}.{kind}" for name in _COMPARISONS for kind in ("Tensor", "Scalar")))
 def _comparison(emitter: Emitter, node: Node) -> relax.Expr:
     dtype = _common(node)
+    if dtype == "bool":
+        dtype = "uint8"
     left, right = (emitter.operand(node[name], dtype) for name in ("self", "other"))
     return emitter.emit(_COMPARISONS[node.operator.split(".")[1]](left, right))
 
@@ -117,8 +119,10 @@ def _comparison(emitter: Emitter, node: Node) -> relax.Expr:
 def _extremum(emitter: Emitter, node: Node) -> relax.Expr:
     dtype = node.result.dtype
     left, right = (emitter.operand(node[name], dtype) for name in ("self", "other"))
-    operator = relax.op.maximum if ".maximum." in node.operator else relax.op.minimum
-    return emitter.emit(operator(left, right))
+    larger = ".maximum." in node.operator
+    if dtype == "bool":  # kernels compare no booleans
+        return emitter.emit((relax.op.logical_or if larger else relax.op.logical_and)(left, right))
+    return emitter.emit((relax.op.maximum if larger else relax.op.minimum)(left, right))
 
 
 @converts("where.self", "where.Scalar", "where.ScalarSelf", "where.ScalarOther")

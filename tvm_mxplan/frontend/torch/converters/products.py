@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from tvm import relax
 
+from ....errors import UnsupportedError
 from ..node import Emitter, Node, dims_of
 from .table import converts
 
@@ -50,6 +52,22 @@ def _distances(emitter: Emitter, node: Node) -> relax.Expr:
     """Distances between all rows of two tensors, from their differences."""
     left = emitter.emit(relax.op.expand_dims(node["x1"], -2))
     right = emitter.emit(relax.op.expand_dims(node["x2"], -3))
+    return _norms(emitter, node, left, right)
+
+
+@converts("_pdist_forward.default")
+def _pairwise(emitter: Emitter, node: Node) -> relax.Expr:
+    """Distances between each row and those behind it."""
+    rows = dims_of(node["self"])[0]
+    if not isinstance(rows, int):
+        raise UnsupportedError("pairs of rows whose number varies; expected one that is a number")
+    pairs = np.triu_indices(rows, 1)
+    sides = (relax.op.take(node["self"], relax.const(side.astype("int64"), "int64"), 0) for side in pairs)
+    return _norms(emitter, node, *map(emitter.emit, sides))
+
+
+def _norms(emitter: Emitter, node: Node, left: relax.Expr, right: relax.Expr) -> relax.Expr:
+    """The norms of differences along the last axis."""
     apart = emitter.emit(relax.op.abs(emitter.emit(relax.op.subtract(left, right))))
     power = float(node["p"])
     if power == math.inf:
@@ -87,13 +105,22 @@ def _convolution(emitter: Emitter, node: Node) -> relax.Expr:
     )
     layout, transposed, forward = _LAYOUTS[rank]
     both = [*padding, *padding]
+    beyond = [0] * axes
     if node["transposed"]:
+        if any(extra >= stride for extra, stride in zip(more, strides, strict=True)):
+            # Results that no operator has room for are cropped less, and zeros stand behind what there is.
+            beyond = [max(extra - pad, 0) for extra, pad in zip(more, padding, strict=True)]
+            both = [*padding, *(max(pad - extra, 0) for extra, pad in zip(more, padding, strict=True))]
+            more = [0] * axes
         found = _TRANSPOSED[rank](
             source, weight, strides, both, more, dilation, node["groups"], layout, transposed
         )
     else:
         found = _CONVOLUTIONS[rank](source, weight, strides, both, dilation, node["groups"], layout, forward)
     found = emitter.emit(found)
+    if any(beyond):
+        widths = [0, 0, 0, 0, *(width for extra in beyond for width in (0, extra))]
+        found = emitter.emit(relax.op.nn.pad(found, widths, "constant", 0.0))
     if node["bias"] is None:
         return found
     bias = emitter.reshaped(node["bias"], [1, dims_of(node["bias"])[0], *[1] * axes])

@@ -30,15 +30,17 @@ def _reduced(emitter: Emitter, node: Node) -> relax.Expr:
     return emitter.emit(operator(source, axes_of(node), keepdims=keep))
 
 
-@converts("amax.default", "amin.default")
+@converts("amax.default", "amin.default", "max.default", "min.default")
 def _extreme(emitter: Emitter, node: Node) -> relax.Expr:
-    operator = relax.op.max if ".amax." in node.operator else relax.op.min
+    operator = relax.op.max if "max." in node.operator else relax.op.min
     source, dtype = node["self"], node.result.dtype
     if not dims_of(source):
         return source
     if dtype == "bool":  # kernels know no least boolean
         source = emitter.cast(source, "int8")
-    return emitter.cast(emitter.emit(operator(source, axes_of(node), keepdims=node["keepdim"])), dtype)
+    return emitter.cast(
+        emitter.emit(operator(source, axes_of(node), keepdims=bool(node.operands.get("keepdim")))), dtype
+    )
 
 
 @converts("argmax.default", "argmin.default")
@@ -60,13 +62,16 @@ def _extreme_and_where(emitter: Emitter, node: Node) -> list[relax.Expr]:
     values, indices = (relax.op.max, relax.op.argmax) if largest else (relax.op.min, relax.op.argmin)
     if not dims_of(node["self"]):
         return [node["self"], relax.const(0, "int64")]
-    keep = node["keepdim"]
+    keep, source = node["keepdim"], node["self"]
+    if dtype_of(source) == "bool":  # kernels know no least boolean
+        source = emitter.cast(source, "int8")
     if emitter.trains and "float" in dtype_of(node["self"]):
         found = first_extreme(emitter, node["self"], node["dim"], largest=largest)
         return found if keep else [emitter.emit(relax.op.squeeze(one, [node["dim"]])) for one in found]
+    extreme = emitter.emit(values(source, node["dim"], keepdims=keep))
     return [
-        emitter.emit(values(node["self"], node["dim"], keepdims=keep)),
-        emitter.cast(emitter.emit(indices(node["self"], node["dim"], keepdims=keep)), "int64"),
+        emitter.cast(extreme, dtype_of(node["self"])),
+        emitter.cast(emitter.emit(indices(source, node["dim"], keepdims=keep)), "int64"),
     ]
 
 

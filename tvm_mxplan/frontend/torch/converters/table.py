@@ -73,7 +73,6 @@ REFUSED = {
         )
     },
     **{f"aten.{name}": _STATE for name in ("nonzero.default", "masked_select.default", "unique2.default")},
-    "aten.as_strided.default": "it reads memory by strides, and tensors have none here; use unfold or slices",
     "torchvision.nms.default": "the number of boxes depends on scores; call it on the results, or use ONNX",
 }
 """Reasons by the names of operators."""

@@ -27,12 +27,15 @@ def _average(emitter: Emitter, node: Node) -> relax.Expr:
         source = emitter.reshaped(source, [1, *shape])
     divisor = node.operands.get("divisor_override")
     includes = node["count_include_pad"] or divisor is not None
+    if "int" in node.result.dtype and (divisor is not None or any(padding) or node["ceil_mode"]):
+        raise UnsupportedError(
+            "averages of integers, of which padding, a divisor or ceil_mode decides how they are rounded; "
+            "expected floating-point numbers"
+        )
     cut = node["ceil_mode"] and not _fit(shape[-axes:], size, strides, padding)
     if cut and (divisor is not None or (includes and any(padding))):
-        raise UnsupportedError(
-            "its last windows reach beyond the padding (ceil_mode), and padding or a divisor counts in their "
-            "average; expected ceil_mode=False, or count_include_pad=False"
-        )
+        found = _average_with_ends(emitter, node, source, (size, strides, padding))
+        return found if batched else emitter.reshaped(found, dims_of(found)[1:])
     found = emitter.emit(
         _POOLS[axes](
             source,
@@ -47,6 +50,35 @@ def _average(emitter: Emitter, node: Node) -> relax.Expr:
         factor = relax.const(math.prod(size) / divisor, node.result.dtype)
         found = emitter.emit(relax.op.multiply(found, factor))
     return found if batched else emitter.reshaped(found, dims_of(found)[1:])
+
+
+def _average_with_ends(
+    emitter: Emitter,
+    node: Node,
+    source: relax.Expr,
+    window: tuple[Sequence[int], Sequence[int], Sequence[int]],
+) -> relax.Expr:
+    """Averages of which the last windows reach beyond the padding, over as many elements as they hold."""
+    axes = len(window[0])
+    sizes, results = dims_of(source)[-axes:], node.result.shape[-axes:]
+    if not all(isinstance(dim, int) for dim in (*sizes, *results)):
+        raise UnsupportedError(
+            "its last windows reach beyond the padding (ceil_mode), and padding or a divisor counts in the "
+            "average of an image whose size varies; expected ceil_mode=False, or count_include_pad=False"
+        )
+    after, counts = [], np.ones((), "float64")
+    for axis, (extent, result, size, stride, pad) in enumerate(zip(sizes, results, *window, strict=True)):
+        starts = np.arange(result) * stride - pad
+        held = np.minimum(starts + size, extent + pad) - starts
+        counts = counts[..., None] * held.reshape([*[1] * axis, result])
+        after.append(max(int(starts[-1]) + size - extent, pad))
+    size, strides, before = window
+    found = emitter.emit(_POOLS[axes](source, size, strides, [*before, *after], count_include_pad=True))
+    divisor = node.operands.get("divisor_override")
+    factors = math.prod(size) / (counts if divisor is None else np.full(counts.shape, float(divisor)))
+    return emitter.emit(
+        relax.op.multiply(found, relax.const(factors.astype(node.result.dtype), node.result.dtype))
+    )
 
 
 def extents(value: int | Sequence[int], axes: int) -> list[int]:

@@ -92,6 +92,8 @@ def _is_multiple(axis: Axis) -> bool:
 
 
 def _is_an_operator(method: str, corners: bool, axes: Sequence[Axis]) -> bool:
+    if corners and any(axis.result == 1 for axis in axes):  # the operators divide by one less
+        return False
     known = all(isinstance(dim, int) for axis in axes for dim in (axis.size, axis.result))
     return len(axes) == 2 or (len(axes) == 3 and known and method != "cubic" and not corners)
 

@@ -26,6 +26,10 @@ def _variance(emitter: Emitter, node: Node) -> Any:
     axes, dtype = axes_of(node), dtype_of(source)
     keep = bool(node["keepdim"]) and bool(dims_of(source))
     correction = 1 if node["correction"] is None else node["correction"]
+    if _count(source, axes) == 0:  # of nothing: kernels divide by its number of elements
+        nothing = relax.const(math.nan, dtype)
+        found = [emitter.broadcast(nothing, one.shape) for one in node.stated if one is not None]
+        return found if "_mean." in node.operator else found[0]
     found = emit(relax.op.variance(source, axes, keepdims=keep))
     if correction != 0:
         found = emit(relax.op.multiply(found, _scale(emitter, _count(source, axes), correction, dtype)))

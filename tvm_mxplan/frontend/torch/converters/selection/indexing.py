@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from tvm import relax
+from tvm import relax, te, tirx
 
 from .....errors import UnsupportedError
-from ....onnx.dimensions.dims import expression
+from ....onnx.dimensions.dims import compared, expression
 from ...node import Emitter, Node, dims_of, dtype_of
 from ..table import converts
 
@@ -38,20 +39,24 @@ _METHODS = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 
 
-@converts("grid_sampler_2d.default", "grid_sampler.default")
+@converts("grid_sampler_2d.default", "grid_sampler_3d.default", "grid_sampler.default")
 def _sampled(emitter: Emitter, node: Node) -> relax.Expr:
     """Samples an image at a grid with coordinates in the last axis; TVM wants them in the second."""
-    if len(dims_of(node["input"])) != 4:
-        raise UnsupportedError("samples of volumes are not supported; expected an image of 4 dimensions")
-    grid = emitter.emit(relax.op.permute_dims(node["grid"], [0, 3, 1, 2]))
+    source, rank = node["input"], len(dims_of(node["input"]))
+    padding, corners = _PADDINGS[node["padding_mode"]], node["align_corners"]
+    if corners and padding == "reflection":
+        # Between the corners of one pixel is nothing: reflected as between those of two that are equal.
+        for axis in range(2, rank):
+            if dims_of(source)[axis] == 1:
+                source = emitter.emit(relax.op.concat([source, source], axis))
     return emitter.emit(
         relax.op.image.grid_sample(
-            node["input"],
-            grid,
+            source,
+            emitter.emit(relax.op.permute_dims(node["grid"], [0, rank - 1, *range(1, rank - 1)])),
             method=_METHODS[node["interpolation_mode"]],
-            layout="NCHW",
-            padding_mode=_PADDINGS[node["padding_mode"]],
-            align_corners=node["align_corners"],
+            layout="NCHW" if rank == 4 else "NCDHW",
+            padding_mode=padding,
+            align_corners=corners,
         )
     )
 
@@ -136,6 +141,69 @@ def _put_where(emitter: Emitter, node: Node) -> relax.Expr:
     if node["accumulate"]:
         values = emitter.emit(relax.op.add(source, values))
     return emitter.emit(relax.op.where(mask, emitter.broadcast(values, dims), source))
+
+
+@converts("masked_scatter.default")
+def _put_in_order(emitter: Emitter, node: Node) -> relax.Expr:
+    """The tensor with others' elements, one after the other, where a mask says so."""
+    emit, dims = emitter.emit, node.result.shape
+    source, mask = (emitter.broadcast(node[name], dims) for name in ("self", "mask"))
+    count = math.prod(dims)
+    marks = emitter.reshaped(emitter.cast(mask, "int64"), [count])
+    places = emit(relax.op.subtract(emit(relax.op.cumsum(marks, 0)), relax.const(1, "int64")))
+    places = emit(relax.op.maximum(places, relax.const(0, "int64")))
+    given = emitter.reshaped(node["source"], [math.prod(dims_of(node["source"]))])
+    taken = emitter.reshaped(emit(relax.op.take(given, places, 0)), dims)
+    return emit(relax.op.where(mask, emitter.cast(taken, node.result.dtype), source))
+
+
+@converts("as_strided.default", "as_strided_copy.default")
+def _strided(emitter: Emitter, node: Node) -> relax.Expr:
+    """Elements by the distances between them in memory, in which those of the operand stand in a row."""
+    source, shape, strides = node["self"], node.result.shape, node["stride"]
+    first = node["storage_offset"] or 0
+    reach = first
+    for dim, stride in zip(shape, strides, strict=True):
+        reach = reach + (dim - 1) * stride
+    count = math.prod(dims_of(source))
+    if 0 in shape:
+        return emitter.broadcast(relax.const(0, node.result.dtype), shape)
+    if compared("<", reach, count) is not True:
+        raise UnsupportedError(
+            f"it reads up to place {reach} of {count} elements; expected unfold, or slices"
+        )
+
+    def kernel(flat: te.Tensor, *sizes: tirx.Expr) -> te.Tensor:
+        def element(*index: tirx.Var) -> tirx.Expr:
+            place = expression(first)
+            for at, stride in zip(index, strides, strict=True):
+                place = place + at * expression(stride)
+            return flat(place)
+
+        return te.compute(sizes, element, "strided")
+
+    flat = emitter.reshaped(source, [count])
+    return emitter.builder.emit_te(kernel, flat, *map(expression, shape), primfunc_name_hint="as_strided")
+
+
+@converts("diagonal_scatter.default")
+def _put_on_diagonal(emitter: Emitter, node: Node) -> relax.Expr:
+    """The tensor with others on a diagonal between two axes."""
+    source, offset = node["self"], node["offset"]
+    rank = len(dims_of(source))
+    rows, columns = node["dim1"] % rank, node["dim2"] % rank
+
+    def kernel(tensor: te.Tensor, part: te.Tensor) -> te.Tensor:
+        def element(*index: tirx.Var) -> tirx.Expr:
+            rest = [at for axis, at in enumerate(index) if axis not in (rows, columns)]
+            along = index[rows] if offset >= 0 else index[columns]
+            here = (index[columns] - index[rows]).equal(offset)
+            return tirx.if_then_else(here, part(*rest, along), tensor(*index))
+
+        return te.compute(tensor.shape, element, "put")
+
+    part = emitter.cast(node["src"], dtype_of(source))
+    return emitter.builder.emit_te(kernel, source, part, primfunc_name_hint="put_diagonal")
 
 
 def _reaches(values: relax.Expr, mask: relax.Expr, dims: Sequence[object]) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from tvm import relax
 
 from .....errors import UnsupportedError
-from ....onnx.dimensions.dims import Dim
+from ....onnx.dimensions.dims import Dim, expression
 from ...node import Emitter, Node, dims_of, dtype_of
 from ..table import converts
 
@@ -26,17 +27,68 @@ def _kth(emitter: Emitter, node: Node) -> list[relax.Expr]:
     return [values, places]
 
 
-@converts("median.default")
+@converts("median.default", "nanmedian.default")
 def _median(emitter: Emitter, node: Node) -> relax.Expr:
-    flat = emitter.emit(relax.op.reshape(node["self"], [-1]))
-    values, _ = _smallest(emitter, flat, None, 0)
+    flat = emitter.reshaped(node["self"], [math.prod(dims_of(node["self"]))])
+    if dims_of(flat) == [0]:
+        return relax.const(math.nan, node.result.dtype)
+    if ".nanmedian." in node.operator:
+        values, _ = _middle_of_numbers(emitter, flat, 0)
+    else:
+        values, _ = _smallest(emitter, flat, None, 0)
     return emitter.reshaped(values, [])
 
 
-def _middle(extent: Dim) -> int:
-    if not isinstance(extent, int):
-        raise UnsupportedError("the median of a row whose length varies; expected a length that is a number")
-    return (extent + 1) // 2
+@converts("nanmedian.dim")
+def _median_of_numbers(emitter: Emitter, node: Node) -> list[relax.Expr]:
+    source, dims = node["self"], dims_of(node["self"])
+    if not dims:
+        return [source, relax.const(0, "int64")]
+    axis = node["dim"] % len(dims)
+    found = _middle_of_numbers(emitter, source, axis)
+    return [one if node["keepdim"] else emitter.emit(relax.op.squeeze(one, [axis])) for one in found]
+
+
+def _middle_of_numbers(emitter: Emitter, source: relax.Expr, axis: int) -> tuple[relax.Expr, relax.Expr]:
+    """The lower middle of each row's numbers and its place, the axis kept; NaN where there is no number."""
+    dtype, emit = dtype_of(source), emitter.emit
+    if "float" not in dtype:
+        return _smallest(emitter, source, None, axis)
+    nan = emit(relax.op.isnan(source))
+    keys = emit(relax.op.where(nan, relax.const(np.inf, dtype), source))
+    marks = emitter.cast(emit(relax.op.logical_not(nan)), "int64")
+    count = emit(relax.op.sum(marks, [axis], keepdims=True))
+    extent, zero = emitter.scalar(dims_of(source)[axis], "int64"), relax.const(0, "int64")
+    count = emit(relax.op.where(emit(relax.op.equal(count, zero)), extent, count))
+    last = emit(relax.op.subtract(count, relax.const(1, "int64")))
+    middle = emit(relax.op.floor_divide(last, relax.const(2, "int64")))
+    order = emit(relax.op.argsort(keys, axis, dtype="int64"))
+    places = emit(relax.op.gather_elements(order, middle, axis))
+    return emit(relax.op.gather_elements(source, places, axis)), places
+
+
+@converts("mode.default")
+def _most_frequent(emitter: Emitter, node: Node) -> list[relax.Expr]:
+    """The element of each row that stands there most often, the least of several, and its last place."""
+    source, dims, emit = node["self"], dims_of(node["self"]), emitter.emit
+    if not dims:
+        return [source, relax.const(0, "int64")]
+    axis, dtype = node["dim"] % len(dims), dtype_of(source)
+    keys = emitter.cast(source, "int8") if dtype == "bool" else source
+    rows, columns = (emit(relax.op.expand_dims(keys, axis + at)) for at in (1, 0))
+    alike = emitter.cast(emit(relax.op.equal(rows, columns)), "int64")
+    counts = emit(relax.op.sum(alike, [axis + 1]))
+    most = emit(relax.op.equal(counts, emit(relax.op.max(counts, [axis], keepdims=True))))
+    kind = dtype_of(keys)
+    limit = math.inf if "float" in kind else int(np.iinfo(kind).max)
+    least = emit(relax.op.where(most, keys, emitter.scalar(limit, kind)))
+    value = emit(relax.op.min(least, [axis], keepdims=True))
+    steps: list[Dim] = [1] * len(dims)
+    steps[axis] = dims[axis]
+    places = emitter.reshaped(emit(relax.op.arange(0, expression(dims[axis]), 1, "int64")), steps)
+    here = emit(relax.op.where(emit(relax.op.equal(keys, value)), places, relax.const(-1, "int64")))
+    found = [emitter.cast(value, dtype), emit(relax.op.max(here, [axis], keepdims=True))]
+    return found if node["keepdim"] else [emit(relax.op.squeeze(one, [axis])) for one in found]
 
 
 def _smallest(
@@ -47,13 +99,11 @@ def _smallest(
     Without ``k`` it is the middle one, and NaN in a row that has one; else NaN stands behind all numbers.
     """
     extent, dtype, emit = dims_of(source)[axis], dtype_of(source), emitter.emit
-    at = _middle(extent) if k is None else k
+    at = (extent + 1) // 2 if k is None else k
     nan = emit(relax.op.not_equal(source, source)) if "float" in dtype else None
     if nan is not None:  # an order has no place for NaN
         source = emit(relax.op.where(nan, relax.const(np.inf, dtype), source))
-    found = emit(relax.op.topk(source, at, axis, "both", largest=False, dtype="int64"))
-    kept = [emit(relax.TupleGetItem(found, which)) for which in range(2)]
-    values, places = (emit(relax.op.strided_slice(one, [axis], [at - 1], [at])) for one in kept)
+    values, places = _at_rank(emitter, source, at, axis)
     if nan is None:
         return values, places
     marks = emitter.cast(nan, "int32")
@@ -66,6 +116,19 @@ def _smallest(
         emit(relax.op.where(lacks, relax.const(np.nan, dtype), values)),
         emit(relax.op.where(lacks, first, places)),
     )
+
+
+def _at_rank(emitter: Emitter, source: relax.Expr, rank: Dim, axis: int) -> list[relax.Expr]:
+    """The element of each row that so many stand before or at, in order, and its place."""
+    emit = emitter.emit
+    if isinstance(rank, int):
+        found = emit(relax.op.topk(source, rank, axis, "both", largest=False, dtype="int64"))
+        kept = [emit(relax.TupleGetItem(found, which)) for which in range(2)]
+        return [emit(relax.op.strided_slice(one, [axis], [rank - 1], [rank])) for one in kept]
+    order = emit(relax.op.argsort(source, axis, dtype="int64"))
+    at = emitter.reshaped(emitter.scalar(rank - 1, "int64"), [1])
+    places = emit(relax.op.take(order, at, axis))
+    return [emit(relax.op.gather_elements(source, places, axis)), places]
 
 
 @converts("topk.default")
@@ -113,7 +176,9 @@ def _running_extreme(emitter: Emitter, node: Node) -> list[relax.Expr]:
     if not dims:
         return [source, relax.const(0, "int64")]
     axis = node["dim"] % len(dims)
-    extent = _known(dims[axis], "a running extreme")
+    extent, dtype = _known(dims[axis], "a running extreme"), dtype_of(source)
+    if dtype == "bool":
+        source = emitter.cast(source, "int8")
     better = relax.op.greater if ".cummax." in node.operator else relax.op.less
     rows = [1] * len(dims)
     rows[axis] = extent
@@ -129,7 +194,7 @@ def _running_extreme(emitter: Emitter, node: Node) -> list[relax.Expr]:
             takes = emitter.emit(relax.op.logical_or(takes, unless))
         values = emitter.emit(relax.op.where(takes, before[0], values))
         places = emitter.emit(relax.op.where(takes, before[1], places))
-    return [values, places]
+    return [emitter.cast(values, dtype), places]
 
 
 @converts("logcumsumexp.default")

@@ -16,7 +16,7 @@ from tvm import relax
 
 from .....errors import UnsupportedError
 from .....passes.relax_types import constant_of
-from ....onnx.dimensions.dims import Dim
+from ....onnx.dimensions.dims import Dim, same
 from ...node import Emitter, Node, dims_of, dtype_of
 from ..table import converts, converts_complex
 from .indexing import Indexed, of_one_shape
@@ -33,7 +33,7 @@ def _index(emitter: Emitter, node: Node) -> relax.Expr:
     if len(given) == 1:
         return emitter.emit(relax.op.take(source, given[0], axes.indexed[0]))
     shapes = [[1] * (width - len(dims_of(index))) + dims_of(index) for index in given]
-    if all(sum(dim != 1 for dim in column) <= 1 for column in zip(*shapes, strict=True)):
+    if all(sum(not same(dim, 1) for dim in column) <= 1 for column in zip(*shapes, strict=True)):
         return _along_axes(emitter, source, axes, given, shapes)
     return _gathered(emitter, source, axes, given, width)
 
