@@ -26,6 +26,7 @@ _FOLLOWS = (
     ir.Slice,
     ir.Reduction,
     ir.Softmax,
+    ir.SqueezeExcite,
 )
 
 

@@ -32,7 +32,7 @@ _IN_TRAINING = (
 _ALONG_AXES = (ir.CumulativeSum, ir.ExtremeIndex, ir.Ranking)
 _CONVERTING = (ir.LayerNormalization, ir.RmsNormalization, ir.Reorder)
 _MOVING = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.StridedSlice, ir.Gather, ir.Select, ir.Reorder)
-_FILTERS = ("weights", "depthwise_weights")
+_FILTERS = ("weights", "depthwise_weights", "gate_weights")
 _DATA = ("src", "src1", "key", "value", "past_key", "past_value")
 
 

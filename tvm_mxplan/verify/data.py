@@ -170,6 +170,9 @@ def _fitted(
         # Rows of a few units: activations are neither flat nor all at one end there.
         depth = shape[2] if use.role in ("weights", "recurrence") else 1
         return drawn(shape, place, divisor=4.0 * math.sqrt(depth))
+    if isinstance(step.attrs, ir.SqueezeExcite) and use.role.endswith("weights"):
+        # Gates that differ, though means lie close together.
+        return drawn(shape, place, divisor=math.sqrt(shape[1]) / 4.0)
     if isinstance(step.attrs, ir.RecurrentTraining | ir.RecurrentBackward):
         # Likewise; gates that were kept lie within 1, as results of their functions do.
         depth = shape[2] if use.role == "recurrence" else 1

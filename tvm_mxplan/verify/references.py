@@ -327,6 +327,8 @@ def _free_axes(step: ir.Step, shape: Sequence[int], src: Sequence[int]) -> list[
             return list(axes)
         case ir.BatchNormalization() | ir.LRN():
             return [axis for axis in axes if axis != 1]
+        case ir.SqueezeExcite():
+            return [0]
         case ir.LayerNormalization() | ir.RmsNormalization() | ir.Rotary():
             return list(axes)[:-1]
         case ir.Quantization(axis=along):

@@ -86,6 +86,8 @@ _STATISTICS, _STATISTICS_BACK = 12.0, 14.0
 _NORMALIZED_BACK = 2 * _NORMALIZED
 # Kernels of our own on rows in caches.
 _MEAN_SQUARE, _ROTATED = 12.0, 16.0
+# Likewise of our own: of an element that is summed and multiplied, and of a number of the products between.
+_SQUEEZED, _EXCITED = 4.0, 8.0
 # Of a reorder that puts another axis side by side: elements go one by one, or by no code of their own.
 _TURNED, _CONVERTED_SLOWLY = 60.0, 6500.0
 # Cycles of a core, whose number does not go by the peak: of a vector of a window in a maximum and in a sum,
@@ -191,6 +193,9 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = elements * _NORMALIZED
     elif isinstance(attrs, ir.RmsNormalization):
         operations = elements * _MEAN_SQUARE
+    elif isinstance(attrs, ir.SqueezeExcite):
+        products = math.prod(facts.shape("weights")) * (2 if facts.has("gate_weights") else 1)
+        operations = elements * _SQUEEZED + dst[0] * products * _EXCITED
     elif isinstance(attrs, ir.Rotary):
         operations = elements * _ROTATED
     elif isinstance(attrs, ir.LayerNormalizationBackward):

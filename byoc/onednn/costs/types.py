@@ -8,7 +8,7 @@ some lose by converting.
     products         0.50        groups of few channels, first layers  0.63       depthwise  1.02
     pooling, max     0.95        average  1.30                                    LRN  1.03
     layer norm       1.15        softmax  1.00         batch norm  0.55           reductions  1.05
-    mean square      1.50        rotary places  1.00, not measured
+    mean square      1.50        rotary places  1.00, not measured                squeeze-excite  0.80
     two tensors      0.65        functions of one  0.90                           resampling  1.40
     moved bytes      0.75        attention  0.60: of its products half, of its softmax all; not measured
 """
@@ -35,6 +35,7 @@ _KINDS: dict[type, float] = {
     ir.LayerNormalization: 1.15,
     ir.RmsNormalization: 1.50,
     ir.Rotary: 1.00,
+    ir.SqueezeExcite: 0.80,
     ir.Softmax: 1.00,
     ir.BatchNormalization: 0.55,
     ir.Reduction: 1.05,

@@ -40,6 +40,8 @@ from .folding import fold
 from .join_caches import join_caches
 from .merged_rows import merge_rows
 from .norms import normalize_channels_last
+from .squeeze_excite import FUNCTIONS as _OWN_FUNCTIONS
+from .squeeze_excite import squeeze_and_excite
 from .transposes import copy_transposed
 
 # oneDNN 3.2 takes at most 32 post-ops; long chains stop being one pass over registers well before.
@@ -63,6 +65,7 @@ def fuse(program: ir.Program, constants: list[np.ndarray], integers: bool = True
     _fuse_steps(graph)
     if cut_products(graph):
         _fuse_steps(graph)  # what follows a piece
+    squeeze_and_excite(graph)
     read_integers(graph)
     fold_scales(graph)
     read_images(graph)
@@ -142,10 +145,6 @@ _BINARY_POST_OPS: dict[type, Callable[[Shape, Shape], bool]] = {
 }
 # Worth more than others that could take the same post-op: their result would travel to memory and back.
 _HEAVY = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct, ir.FewBitsProduct)
-_OWN_FUNCTIONS = frozenset(
-    ("relu", "clip", "clip_v2", "linear", "logistic", "swish", "tanh", "hardsigmoid", "hardswish")
-)
-"""Functions that kernels of our own apply (``byoc/runtime/onednn/post_ops``), where there is nothing else."""
 
 
 def _takes_eltwise(graph: Graph, producer: int, algorithm: str = "linear") -> bool:

@@ -15,6 +15,7 @@ from ..grammar import Problem
 from . import host
 from .element_types import typed
 from .functions import EXACT_ELTWISE, eltwise
+from .gates import squeeze_excite
 from .sequences import attention, recurrent, recurrent_backward, recurrent_training, rms_normalization, rotary
 from .subject import Data, Fields, Subject, Tensor, broadcast
 
@@ -364,6 +365,7 @@ _KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "batch_normalization": _batch_normalization,
     "layer_normalization": _layer_normalization,
     "rms_normalization": rms_normalization,
+    "squeeze_excite": squeeze_excite,
     "lrn": _lrn,
     "softmax": _softmax,
     "eltwise": _eltwise,

@@ -35,7 +35,15 @@ class Sound:
         b = Builder("rules")
         ids: dict[str, int | Sequence[int]] = {}
         for role, shapes in self.roles.items():
-            if role in ("weights", "recurrence", "depthwise_weights", "numbers", "scales", "zero_points"):
+            if role in (
+                "weights",
+                "recurrence",
+                "depthwise_weights",
+                "gate_weights",
+                "numbers",
+                "scales",
+                "zero_points",
+            ):
                 ids[role] = b.constant(random(*shapes).astype(self.types.get(role, "float32")))
             elif role == "extra":
                 b.input(shapes)
@@ -143,6 +151,11 @@ SOUND: dict[str, Sound] = {
         more={"scale_gradient": (6,), "shift_gradient": (6,)},
     ),
     "rms_normalization": Sound(ir.RmsNormalization(1e-5), (3, 6), {"src": (3, 6), "scale": (6,)}),
+    "squeeze_excite": Sound(
+        ir.SqueezeExcite("relu", 0.0, 0.0, "logistic", 0.0, 0.0),
+        IMAGES,
+        {"src": IMAGES, "weights": (4, 6), "bias": (4,), "gate_weights": (6, 4), "gate_bias": (6,)},
+    ),
     "rotary": Sound(
         ir.Rotary(4, False),
         (2, 3, 5, 6),

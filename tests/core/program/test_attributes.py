@@ -14,7 +14,7 @@ from tvm_mxplan.core.program.attributes import (
     Pooling,
     PoolingBackward,
 )
-from tvm_mxplan.core.program.kinds import movement, sequences
+from tvm_mxplan.core.program.kinds import gates, movement, sequences
 from tvm_mxplan.core.program.kinds.sequences import (
     ATTENTION_CAUSAL,
     RECURRENT_CELLS,
@@ -42,7 +42,7 @@ def test_every_kind_has_the_name_of_its_class() -> None:
 def test_public_classes_of_the_modules_are_kinds() -> None:
     found = {
         one
-        for module in (attributes, movement, sequences)
+        for module in (attributes, gates, movement, sequences)
         for name, one in vars(module).items()
         if isinstance(one, type) and one.__module__ == module.__name__ and not name.startswith("_")
     }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..policies import ConvolutionAlgorithm
+from .kinds.gates import SqueezeExcite
 from .kinds.movement import (
     Cast,
     Compare,
@@ -266,6 +267,7 @@ Attributes: TypeAlias = (
     | LayerNormalization
     | LayerNormalizationBackward
     | RmsNormalization
+    | SqueezeExcite
     | LRN
     | Softmax
     | Eltwise
@@ -311,6 +313,7 @@ STEP_KINDS: dict[str, type] = {
     "layer_normalization": LayerNormalization,
     "layer_normalization_backward": LayerNormalizationBackward,
     "rms_normalization": RmsNormalization,
+    "squeeze_excite": SqueezeExcite,
     "lrn": LRN,
     "softmax": Softmax,
     "eltwise": Eltwise,

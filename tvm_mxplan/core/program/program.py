@@ -66,6 +66,7 @@ from .attributes import (
     Softmax,
 )
 from .dims import Dim, Shape
+from .kinds.gates import SqueezeExcite
 from .kinds.movement import (
     Cast,
     Compare,
@@ -160,6 +161,7 @@ __all__ = [
     "Shuffle",
     "Slice",
     "Softmax",
+    "SqueezeExcite",
     "Step",
     "StridedSlice",
     "SumPostOp",

@@ -35,6 +35,7 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     ir.LayerNormalization: (("src",), ("scale", "shift")),
     ir.RmsNormalization: (("src",), ("scale",)),
+    ir.SqueezeExcite: (("src", "weights"), ("bias", "gate_weights", "gate_bias")),
     ir.LayerNormalizationBackward: (("src", "gradient", "scale", "scale_gradient", "shift_gradient"), ()),
     ir.Binary: (("src", "src1"), ()),
     ir.PReLU: (("src", "weights"), ()),

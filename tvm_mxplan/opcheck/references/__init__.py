@@ -26,7 +26,7 @@ from . import (
     training,
 )
 from .operands import Operands
-from .windows import convolution, pooling
+from .windows import convolution, pooling, squeeze_excite
 
 _FLOAT = np.dtype(np.float32)
 
@@ -43,6 +43,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.LayerNormalization: normalization.layer_normalization,
     ir.RmsNormalization: normalization.rms_normalization,
     ir.Rotary: attention.rotary,
+    ir.SqueezeExcite: squeeze_excite.squeeze_excite,
     ir.LRN: normalization.lrn,
     ir.Softmax: reduction.softmax,
     ir.Reduction: reduction.reduction,

@@ -1,6 +1,7 @@
 // Names of post-ops to codes of kernels; see onednn/post_ops/post_ops.h.
 #include "onednn/post_ops/post_ops.h"
 
+#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -10,34 +11,6 @@ namespace mxplan::post_ops {
 namespace {
 
 using dnnl::memory;
-
-PostOp EltwisePostOp(const mxplan::PostOp& op) {
-  PostOp result;
-  result.alpha = static_cast<float>(op.alpha);
-  result.beta = static_cast<float>(op.beta);
-  if (op.algorithm == "relu") {
-    result.code = op.alpha == 0 ? PostOp::Code::kRelu : PostOp::Code::kLeakyRelu;
-  } else if (op.algorithm == "clip" || op.algorithm == "clip_v2") {
-    result.code = PostOp::Code::kClip;
-  } else if (op.algorithm == "round") {
-    result.code = PostOp::Code::kRound;
-  } else if (op.algorithm == "linear") {
-    result.code = PostOp::Code::kLinear;
-  } else if (op.algorithm == "logistic") {
-    result.code = PostOp::Code::kLogistic;
-  } else if (op.algorithm == "swish") {
-    result.code = PostOp::Code::kSwish;
-  } else if (op.algorithm == "tanh") {
-    result.code = PostOp::Code::kTanh;
-  } else if (op.algorithm == "hardsigmoid") {
-    result.code = PostOp::Code::kHardSigmoid;
-  } else if (op.algorithm == "hardswish") {
-    result.code = PostOp::Code::kHardSwish;
-  } else {
-    ThrowUnsupported("the kernel has no post-op ", op.algorithm);
-  }
-  return result;
-}
 
 PostOp BinaryPostOp(const StepBuilder& b, const mxplan::PostOp& op, size_t axis) {
   constexpr std::pair<const char*, PostOp::Code> kCodes[] = {
@@ -65,12 +38,40 @@ PostOp BinaryPostOp(const StepBuilder& b, const mxplan::PostOp& op, size_t axis)
 
 }  // namespace
 
+PostOp FunctionOf(const std::string& algorithm, double alpha, double beta) {
+  PostOp result;
+  result.alpha = static_cast<float>(alpha);
+  result.beta = static_cast<float>(beta);
+  if (algorithm == "relu") {
+    result.code = alpha == 0 ? PostOp::Code::kRelu : PostOp::Code::kLeakyRelu;
+  } else if (algorithm == "clip" || algorithm == "clip_v2") {
+    result.code = PostOp::Code::kClip;
+  } else if (algorithm == "round") {
+    result.code = PostOp::Code::kRound;
+  } else if (algorithm == "linear") {
+    result.code = PostOp::Code::kLinear;
+  } else if (algorithm == "logistic") {
+    result.code = PostOp::Code::kLogistic;
+  } else if (algorithm == "swish") {
+    result.code = PostOp::Code::kSwish;
+  } else if (algorithm == "tanh") {
+    result.code = PostOp::Code::kTanh;
+  } else if (algorithm == "hardsigmoid") {
+    result.code = PostOp::Code::kHardSigmoid;
+  } else if (algorithm == "hardswish") {
+    result.code = PostOp::Code::kHardSwish;
+  } else {
+    ThrowUnsupported("the kernel has no post-op ", algorithm);
+  }
+  return result;
+}
+
 std::vector<PostOp> PostOpsOf(const StepBuilder& b, size_t axis) {
   std::vector<PostOp> result;
   for (const mxplan::PostOp& op : b.step().post_ops) {
     switch (op.kind) {
       case mxplan::PostOp::Kind::kEltwise:
-        result.push_back(EltwisePostOp(op));
+        result.push_back(FunctionOf(op.algorithm, op.alpha, op.beta));
         break;
       case mxplan::PostOp::Kind::kBinary:
         result.push_back(BinaryPostOp(b, op, axis));

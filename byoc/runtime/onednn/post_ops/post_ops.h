@@ -3,6 +3,7 @@
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_POST_OPS_H_
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "onednn/builder/step_builder.h"
@@ -11,6 +12,9 @@
 namespace mxplan::post_ops {
 
 constexpr size_t kMaxPostOps = 32;
+
+// A function of one number; throws Unsupported for one that kernels do not have.
+PostOp FunctionOf(const std::string& algorithm, double alpha, double beta);
 
 // In their order, kMaxPostOps at most; throws Unsupported for what kernels do not have.
 // `data` is not null where an operand has to be filled in.  `axis` is that of dst's channels.

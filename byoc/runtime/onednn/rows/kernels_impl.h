@@ -6,40 +6,13 @@
 #include <utility>
 
 #include "onednn/lanes_impl.h"
+#include "onednn/numbers_impl.h"
 #include "onednn/rows/kernels.h"
-#include "onednn/shorts_impl.h"
 
 namespace mxplan::rows {
 namespace {
 
 constexpr int64_t kVectors = 4;  // at once, so that no sum waits for the one before
-
-// A whole vector of either type.
-MXPLAN_INLINE Vec LoadAll(const float* from) { return Load(from); }
-MXPLAN_INLINE Vec LoadAll(const Short* from) {
-  Shorts numbers;
-  std::memcpy(&numbers, from, sizeof(numbers));
-  return Widened(InLowHalves(numbers));
-}
-MXPLAN_INLINE void StoreAll(float* to, Vec vec) { Store(to, vec); }
-MXPLAN_INLINE void StoreAll(Short* to, Vec vec) {
-  Shorts numbers = Rounded(vec);
-  std::memcpy(to, &numbers, sizeof(numbers));
-}
-
-// The first `count` numbers, fewer than a vector has, and 0 behind them.
-template <typename Type>
-MXPLAN_INLINE Vec LoadSome(const Type* from, int64_t count) {
-  Type numbers[kLanes] = {};
-  std::memcpy(numbers, from, static_cast<size_t>(count) * sizeof(Type));
-  return LoadAll(numbers);
-}
-template <typename Type>
-MXPLAN_INLINE void StoreSome(Type* to, int64_t count, Vec vec) {
-  Type numbers[kLanes];
-  StoreAll(numbers, vec);
-  std::memcpy(to, numbers, static_cast<size_t>(count) * sizeof(Type));
-}
 
 using HalfVec = float __attribute__((vector_size(2 * MXPLAN_LANES)));
 using Lanes = std::make_integer_sequence<int64_t, kLanes>;
@@ -58,7 +31,7 @@ struct Some {
     if constexpr (kWhole) {
       return LoadAll(row + at);
     } else {
-      return LoadSome(row + at, count);
+      return LoadFirst(row + at, count);
     }
   }
   // A number for each pair, twice.
@@ -73,7 +46,7 @@ struct Some {
     if constexpr (kWhole) {
       StoreAll(row + at, vec);
     } else {
-      StoreSome(row + at, count, vec);
+      StoreFirst(row + at, count, vec);
     }
   }
 };

@@ -28,6 +28,7 @@ constexpr Entry kBuilders[] = {
     {"layer_normalization_backward", BuildLayerNormalizationBackward},
     {"rms_normalization", BuildRmsNormalization},
     {"rotary", BuildRotary},
+    {"squeeze_excite", BuildSqueezeExcite},
     {"lrn", BuildLrn},
     {"softmax", BuildSoftmax},
     {"eltwise", BuildEltwise},

@@ -75,6 +75,19 @@ void CheckInnerProduct(const StepView& s) {
   if (s.Has("bias")) ExpectShape(s, "bias", {weights[0]});
 }
 
+void CheckSqueezeExcite(const StepView& s) {
+  ExpectRank(s, "src", 3, 5);
+  ExpectRank(s, "weights", 2, 2);
+  const int64_t channels = s.Shape("src")[1], outputs = s.Shape("weights")[0];
+  const bool two = s.Has("gate_weights");
+  ExpectShape(s, "weights", {two ? outputs : channels, channels});
+  if (s.Has("bias")) ExpectShape(s, "bias", {outputs});
+  if (two) ExpectShape(s, "gate_weights", {channels, outputs});
+  if (s.Has("gate_bias")) ExpectShape(s, "gate_bias", {channels});
+  if (s.Has("gate_bias") && !two) ThrowInvalidInput("gate_bias: expected gate_weights beside it");
+  CheckSameShape(s);
+}
+
 void CheckFewBitsProduct(const StepView& s) {
   constexpr int64_t kLeastBlock = 16, kWordBits = 32;
   const int64_t bits = IntegerOf(s.step(), "bits"), block = IntegerOf(s.step(), "block");

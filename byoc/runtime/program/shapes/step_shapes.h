@@ -57,6 +57,7 @@ void CheckPoolingBackward(const StepView& s);
 void CheckBatchNormalization(const StepView& s);
 void CheckLayerNormalization(const StepView& s);
 void CheckRotary(const StepView& s);
+void CheckSqueezeExcite(const StepView& s);
 void CheckLrn(const StepView& s);
 void CheckSoftmax(const StepView& s);
 void CheckSameShape(const StepView& s);
