@@ -3,6 +3,9 @@
     roundings   squares of their errors add up                 sqrt(sum)
     algorithms  their errors add up; reserved beforehand       + sum   <= max_relative_error
 
+Of types that cost as little, those that round least are chosen: a value that is written for one reader, as
+the sum in front of a norm, stays in float32 where that is all but free.
+
 A looser bound never leads to types that cost more (``cheapest_within``), by the same estimates.
 
 Pairs of convolutions are taken apart to be weighed, and those of which both parts stay in float32 are put
@@ -12,15 +15,16 @@ together again, until nothing changes.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tvm_mxplan.byoc.backend import Backend
-from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, solve_assignment
+from tvm_mxplan.core.assignment import Assignment, AssignmentProblem, Option, solve_assignment
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.specialize import typical
-from tvm_mxplan.core.shared_budget import cheapest_within, solve_within, spending_of
+from tvm_mxplan.core.shared_budget import cheapest_within, solve_within, spending_of, thriftiest_of_cheap
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 
 from ..costs.source import CostSource
@@ -29,8 +33,13 @@ from ..dispatch.convolutions import candidates_of, wanted_others
 from ..layout.queries import StepQueries
 from .choose_types import TypeChoice, TypeChooser
 from .constants import Constants, is_beyond
+from .rounding import rounding
 from .split_pairs import parts_of, split_pairs
 from .wishes import Names, PrecisionWish, fixed_types
+
+
+_AS_CHEAP = 2e-3
+"""What types may cost more than the least, as a share, where they round less: no measurement tells so little."""
 
 
 @dataclass
@@ -159,9 +168,33 @@ class TypeDecider:
         )
 
     def _choose(self, posed: _Posed, budget: float) -> list[TypeChoice]:
-        found = solve_within(posed.problems, budget)
+        if math.isinf(budget):
+            found = [
+                thriftiest_of_cheap(problem, self._for_readers(problem), _AS_CHEAP)
+                for problem in posed.problems
+            ]
+        else:
+            found = solve_within(posed.problems, budget)
         rows = zip(posed.choosers, posed.problems, found, posed.free, strict=True)
         return [chooser.chosen(*row) for chooser, *row in rows]
+
+    def _for_readers(self, problem: AssignmentProblem) -> AssignmentProblem:
+        """The problem where what is written in the shorter type spends once for each of its readers.
+
+        A cast is one reader's, as the product's behind a norm; what the next residual adds is not rounded.
+        """
+        readers = Counter(
+            value
+            for options in problem.steps
+            for value in {value for option in options for value, _ in option.wants}
+        )
+        one = rounding(self.short)
+
+        def seen(option: Option) -> Option:
+            more = sum(readers[value] - 1 for value, form in option.gives if form == self.short)
+            return replace(option, spends=option.spends + max(0, more) * one)
+
+        return replace(problem, steps=tuple(tuple(map(seen, options)) for options in problem.steps))
 
     def _others(self, alone: ir.Program) -> Iterator[tuple[float, float]]:
         """Costs and errors of the algorithms that a convolution may get in place of the direct sum."""

@@ -162,6 +162,34 @@ def _at_price(problem: AssignmentProblem, price: float) -> Assignment:
     return Assignment(choices, assignment_cost(problem, choices), -math.inf)
 
 
+def thriftiest_of_cheap(problem: AssignmentProblem, weighed: AssignmentProblem, margin: float) -> Assignment:
+    """Of the assignments that cost little more than the least, one that spends least.
+
+    Parameters
+    ----------
+    weighed : the problem with what options and conversions are to be seen to spend here.
+    margin : how much more it may cost, as a share of the least: costs are estimates.
+    """
+    best = solve_assignment(problem)
+    most, spent = (1.0 + margin) * best.cost, assignment_spending(weighed, best.choices)
+    if spent <= 0.0:
+        return best
+    steps = tuple(
+        tuple(replace(option, cost=option.spends / spent, spends=option.cost) for option in options)
+        for options in weighed.steps
+    )
+    conversions = {form: weighed.spending.get(form, 0.0) / spent for form in weighed.conversions}
+    turned = AssignmentProblem(steps, conversions, weighed.conversions, most)
+    try:
+        choices = solve_assignment(turned, max_nodes=_NODES, gap=_GAP).choices
+    except NoAssignment:  # none was found within the nodes
+        return best
+    cost = assignment_cost(problem, choices)
+    if cost > most or assignment_spending(weighed, choices) >= spent:
+        return best
+    return Assignment(choices, cost, best.lower_bound)
+
+
 def least_spending(problems: Sequence[AssignmentProblem]) -> float:
     """The sum that the assignments that spend least spend."""
     return sum(assignment_spending(problem, _thriftiest(problem).choices) for problem in problems)

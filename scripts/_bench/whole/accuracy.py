@@ -4,7 +4,8 @@
     scripts/bench accuracy --zoo modern --models Bert,GPT2 --exporting-python other/bin/python
 
 The second takes networks of timm and transformers, exported as scripts/bench models exports them.
-Each engine runs in its own process, as scripts/bench models runs it; float64 is `tvm_mxplan.testing.float64`.
+Each engine runs in its own process, as scripts/bench models runs it; float64 is `tvm_mxplan.testing.float64`,
+and ONNX's reference operators in float64 for exported networks.
 L2 is |answer - exact| / |exact|, max the largest difference over the largest exact value, both over all
 outputs. Status 1 where ours is beyond the limit.
 """
@@ -85,7 +86,7 @@ def _written(name: str, options: argparse.Namespace, files: Files) -> list[np.nd
     exports = modern.Exports(options.folder, options.exporting_python, zoo=options.zoo)
     inputs = modern.inputs(name, options.batch, options.zoo)
     write_exported(exports.model(name, options.batch), inputs, files)
-    return list(float64_outputs(onnx.load(files.model), inputs))
+    return modern.exact_outputs(onnx.load(files.model), inputs)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
