@@ -3,12 +3,14 @@ multiplications.
 
 Every algorithm costs what it costs in its best layout; all of them work in the same layouts, so the choice
 can be made before that of layouts.  An algorithm other than the direct one also has an error of its own.
-Errors of steps add up along a program, to first order, and their sum is held below a limit: the steps that
-gain the most time choose first.
+Errors of steps add up along a program, to first order, and their sum is held below a limit.  What gains most,
+or most for its error, comes first, and the best beginning of such an order within the limit is taken.  The
+orders do not depend on the limit: a larger one never leads to algorithms that gain less.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -122,21 +124,86 @@ def decide(
 def _choose(
     candidates: Mapping[int, Sequence[Candidate]], rule: Rule, max_error: float, margin: float
 ) -> dict[int, Candidate]:
-    offers: list[tuple[float, int, Candidate]] = []
-    chosen: dict[int, Candidate] = {}
-    for number, options in candidates.items():
-        direct = _direct(options)
-        if direct is not None:
-            chosen[number] = direct
-        for option in wanted_others(options, rule, margin):
-            offers.append((_cost(direct) - _cost(option), number, option))
-    left = max_error
-    for _, number, option in sorted(offers, key=lambda offer: -offer[0]):
-        taken = number in chosen and chosen[number].algorithm != "direct"
-        if not taken and option.relative_error <= left:
-            chosen[number] = option
-            left -= option.relative_error
-    return chosen
+    direct = {number: option for number, options in candidates.items() if (option := _direct(options))}
+    # What cannot be computed directly gains more than all others together.
+    none = 1.0 + sum(option.cost_us or 0.0 for options in candidates.values() for option in options)
+
+    def gain(number: int, option: Candidate) -> float:
+        if rule != "cost":
+            return 1.0  # wherever it fits, whatever it costs
+        return (_cost(direct[number]) if number in direct else none) - _cost(option)
+
+    offers = [
+        _Offer(number, option, gain(number, option))
+        for number, options in candidates.items()
+        for option in wanted_others(options, rule, margin)
+    ]
+    best: dict[int, _Offer] = {}
+    for limit in sorted({offer.error for offer in offers if offer.error <= max_error}, reverse=True):
+        small = [offer for offer in offers if offer.error <= limit]
+        for order in (sorted(small, key=lambda offer: -offer.gain), _by_gain_for_error(small)):
+            found = _as_far_as(order, max_error)
+            if _gain(found) > _gain(best):
+                best = found
+    return direct | {number: offer.option for number, offer in best.items()}
+
+
+class _Offer(NamedTuple):
+    """An algorithm in place of the direct sum of a step, and how much time it gains."""
+
+    number: int
+    option: Candidate
+    gain: float
+
+    @property
+    def error(self) -> float:
+        return self.option.relative_error
+
+
+def _as_far_as(order: Sequence[_Offer], max_error: float) -> dict[int, _Offer]:
+    """The offers up to the first that does not fit; of one step, the one that gains most.
+
+    None behind that one: with a larger bound it fits, and may leave no room for several behind it.
+    """
+    found: dict[int, _Offer] = {}
+    for offer in order:
+        known = found.get(offer.number)
+        if known is not None and known.gain >= offer.gain:
+            continue
+        more = found | {offer.number: offer}
+        if math.fsum(one.error for one in more.values()) > max_error:
+            break
+        found = more
+    return found
+
+
+def _by_gain_for_error(offers: Sequence[_Offer]) -> list[_Offer]:
+    """Offers, those first that gain most for what they err more than the one before of the same step."""
+    rest: dict[int, list[_Offer]] = {}
+    for offer in offers:
+        rest.setdefault(offer.number, []).append(offer)
+    order: list[tuple[float, _Offer]] = []
+    for own in rest.values():
+        gain = error = 0.0
+        last = math.inf
+        while own := [offer for offer in own if offer.gain > gain]:
+            rate, offer = max(((_rate(one.gain - gain, one.error - error), one) for one in own), key=_first)
+            last = min(last, rate)  # a dearer one never comes before a cheaper one of its step
+            order.append((last, offer))
+            gain, error = offer.gain, offer.error
+    return [offer for _, offer in sorted(order, key=lambda one: -one[0])]
+
+
+def _rate(gain: float, error: float) -> float:
+    return gain / error if error > 0.0 else math.inf
+
+
+def _first(pair: tuple[float, _Offer]) -> float:
+    return pair[0]
+
+
+def _gain(chosen: Mapping[int, _Offer]) -> float:
+    return sum(offer.gain for offer in chosen.values())
 
 
 def _direct(options: Sequence[Candidate]) -> Candidate | None:

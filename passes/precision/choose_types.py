@@ -31,7 +31,7 @@ from .large_numbers import large_values
 from .rounding import filters_of, rounding, spent_by
 from .step_types import FLOAT, StepTypes, in_types, is_open, operand_type, proposals_in
 
-_DEARER = "costs less in f32, with the casts around it"
+_DEARER = "costs no more in f32, with the casts around it"
 _SPENT = "max_relative_error does not reach for it"
 
 

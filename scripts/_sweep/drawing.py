@@ -15,9 +15,14 @@ from .steps import chains
 from .steps.element_types import choose
 from .steps.subjects import subject
 
+
+class NothingToDraw(ValueError):
+    """No problem of the lists that was tried has steps in the types that are wanted, and is small enough."""
+
+
 MOST_WORK = 300_000_000
 MOST_ELEMENTS = 12_000_000
-_TRIES = 100
+_TRIES = 1000
 
 
 def draw(
@@ -28,6 +33,10 @@ def draw(
     Parameters
     ----------
     families : of element types (``element_types.FAMILIES``), of which the case has one.
+
+    Raises
+    ------
+    NothingToDraw : of problems that make sense, none that was tried has a type of the families.
     """
     random = np.random.default_rng([seed, number])
     for _ in range(_TRIES):
@@ -44,4 +53,7 @@ def draw(
         assert made is not None
         chain = tuple(link for link in chains.draw(made, random) if made.is_float or link.name != "sum")
         return Case(chosen, chain, int(random.integers(2**31))), random
-    raise ValueError(f"{line.place}: none of {_TRIES} problems makes sense and is small enough")
+    kinds = ", ".join(sorted({line.kind for line in lines}))
+    raise NothingToDraw(
+        f"none of {_TRIES} problems of {kinds} makes sense in {', '.join(families)}, and is small enough"
+    )

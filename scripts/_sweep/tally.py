@@ -40,6 +40,8 @@ class Tally:
     cases: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Problems with post-ops, by kind and instruction set."""
     faults: dict[tuple[str, str, str, str], Fault] = field(default_factory=dict)
+    ended: dict[str, str] = field(default_factory=dict)
+    """By instruction set, why a sweep had nothing more to try."""
     seconds: float = 0.0
 
     def add_fault(self, fault: Fault) -> None:
@@ -48,6 +50,9 @@ class Tally:
 
     def add(self, message: dict[str, Any]) -> None:
         """Adds the results in a worker's message."""
+        if "nothing" in message:
+            self.ended[message["isa"]] = message["nothing"]
+            return
         self.cases[message["kind"], message["isa"]] += 1
         for implementation in message["ran"]:
             self.runs[message["kind"], message["isa"], implementation] += 1
@@ -67,6 +72,8 @@ class Tally:
         yield ""
         yield f"{sum(self.cases.values()):,} cases, {sum(self.runs.values()):,} runs, {self.seconds:,.0f} s"
         yield ""
+        for isa, reason in sorted(self.ended.items()):
+            yield f"{isa} ended early: {reason}"
         yield from self._fault_lines()
 
     def by_implementation(self) -> Iterator[str]:
@@ -75,7 +82,7 @@ class Tally:
             yield f"{kind:22} {isa:24} {count:8,}  {implementation}"
 
     def _fault_lines(self) -> Iterator[str]:
-        if not self.faults:
+        if self.cases and not self.faults:
             yield "nothing is wrong"
         for fault in sorted(self.faults.values(), key=lambda one: one.group):
             total = self.runs[fault.kind, fault.isa, fault.implementation]

@@ -2,6 +2,7 @@
 
 {"about": "convolution ... : relu : acdb,... : brgconv:avx512_core"}      before each run
 {"number": 17, "kind": ..., "isa": ..., "ran": [...], "faults": [...]}    after each case
+{"number": 17, "isa": ..., "nothing": "none of ..."}      where there is nothing more to try, and why
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.passes.layout.candidates import RulesOf
 
 from . import grammar
-from .drawing import draw
+from .drawing import NothingToDraw, draw
 from .execution import Case, Outcome, prepare
 from .shrinking import shrink
 from .steps import chains
@@ -73,7 +74,11 @@ def run(work: Work, tell: Callable[[dict[str, Any]], None]) -> None:
             return
         if number % work.shards != work.shard:
             continue
-        case, random = draw(lines, work.seed, number, families)
+        try:
+            case, random = draw(lines, work.seed, number, families)
+        except NothingToDraw as error:
+            tell({"number": number, "isa": backend.isa, "nothing": str(error)})
+            return
 
         def about(what: str, number: int = number) -> None:
             tell({"about": what, "number": number})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from tvm_mxplan.core.assignment import (
     assignment_spending,
     solve_assignment,
 )
-from tvm_mxplan.core.shared_budget import least_spending, solve_within
+from tvm_mxplan.core.shared_budget import Spending, cheapest_within, least_spending, solve_within, spending_of
 
 WIDE, SHORT = "wide", "short"
 
@@ -151,3 +152,47 @@ def test_tiny_budgets_are_kept_to_their_own_scale() -> None:
     steps = tuple((Option(2.0, (), ()), Option(1.0, (), (), 1e-12)) for _ in range(9))
     found = solve_assignment(AssignmentProblem(steps, {}, budget=4.5e-12))
     assert sum(found.choices) == 4
+
+
+class Found(NamedTuple):
+    cost: float
+    spent: float
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_larger_budget_never_buys_a_dearer_plan(seed: int) -> None:
+    """Plans of a search that is off by up to a third, and spends less than it may."""
+    known: dict[float, Found] = {}
+
+    def plan_at(budget: float) -> Found:
+        if budget not in known:
+            random = np.random.default_rng([seed, len(known)])
+            spent = min(budget, 60.0) * float(random.uniform(0.4, 1.0))
+            known[budget] = Found(100.0 / (1.0 + spent) * float(random.uniform(1.0, 1.5)), spent)
+        return known[budget]
+
+    known[0.0], known[math.inf] = Found(160.0, 0.0), Found(100.0 / 61.0, 60.0)
+    budgets = [0.0, *np.geomspace(0.05, 80.0, 200)]
+    found = [cheapest_within(plan_at, budget, Spending(0.0, 0.1)) for budget in budgets]
+    assert all(one.spent <= budget for one, budget in zip(found, budgets, strict=True))
+    costs = [one.cost for one in found]
+    assert costs == sorted(costs, reverse=True) and len(set(costs)) > 4
+    assert found[0] == known[0.0] and found[-1] == known[math.inf]
+
+
+def test_a_plan_within_the_budget_is_near_the_best_where_searches_are_exact() -> None:
+    def plan_at(budget: float) -> Found:
+        spent = min(budget, 64.0)
+        return Found(100.0 - 10.0 * math.sqrt(spent), spent)
+
+    for budget in np.geomspace(0.1, 64.0, 50):
+        found = cheapest_within(plan_at, budget, Spending(0.0, 0.1))
+        assert plan_at(budget).cost <= found.cost <= 1.005 * plan_at(0.98 * budget).cost
+
+
+def test_what_is_spent_at_once_counts_conversions() -> None:
+    options = (Option(1, (), (), 5.0), Option(9, (), ()))
+    problem = AssignmentProblem((options,), {(0, SHORT): 1.0}, {(0, SHORT): 2.0})
+    assert spending_of([problem, chain(3)]) == Spending(0.0, 2.0)
+    assert spending_of([problem]) == Spending(0.0, 2.0)
+    assert spending_of([]) == Spending(0.0, 0.0)

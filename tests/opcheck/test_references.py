@@ -107,6 +107,8 @@ def test_post_ops_in_their_order():
 
 def test_errors_pass_through_functions_by_their_slope():
     x, error = np.array([-2.0, 0.5, 3.0]), np.full(3, 1e-4)
+    elu = apply_eltwise(Estimate(np.array([-1e-4, 1e-4])), "elu", 0.5, 0.0)
+    assert elu.error[0] > 0.5 * 2**-25 > elu.error[1], "1 is taken from a rounded exponential"
     square = apply_eltwise(Estimate(x, error), "square", 0.0, 0.0)
     np.testing.assert_allclose(square.error, 4 * np.abs(x) * error, rtol=1e-2)  # both ends count
     relu = apply_eltwise(Estimate(x, error), "relu", 0.0, 0.0)

@@ -17,7 +17,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 from _sweep import execution, grammar, numbers, shrinking, sweep, worker  # noqa: E402
 from _sweep.buffers import Guarded  # noqa: E402
-from _sweep.drawing import draw  # noqa: E402
+from _sweep.drawing import NothingToDraw, draw  # noqa: E402
 from _sweep.steps import chains  # noqa: E402
 from _sweep.steps.element_types import WITHOUT_PRODUCTS, choose, families_of, type_of  # noqa: E402
 from _sweep.steps.subject import Tensor  # noqa: E402
@@ -68,6 +68,19 @@ def test_a_seed_gives_the_same_cases() -> None:
     lines = grammar.read()
     first, second = ([str(draw(lines, 7, at)[0]) for at in range(20)] for _ in range(2))
     assert first == second and len(set(first)) > 15
+
+
+@pytest.mark.parametrize("family", ["int8", WITHOUT_PRODUCTS])
+def test_lines_without_a_type_of_the_family_are_passed_over(family: str) -> None:
+    """Products of integers have constant filters and exact sums; where there are none, nothing is drawn."""
+    exact = "kind convolution\nalways ic16 ih5 oc8 kh3\nmb1"
+    never = "\n".join("mb1 const0|1 alg=winograd_f2|winograd_f4 sh1" for _ in range(60))
+    lines = list(grammar.parse(f"{exact}\n{never}", "x.txt"))
+    if family == "int8":
+        assert {str(draw(lines, 0, at, (family,))[0]).split()[1] for at in range(20)} == {"ic16"}
+        lines = lines[1:]
+    with pytest.raises(NothingToDraw, match=r"^none of \d+ problems of convolution makes sense in int8"):
+        draw(lines, 0, 0, (family,))
 
 
 # --- numbers ----------------------------------------------------------------------------------------------
@@ -255,6 +268,17 @@ def test_a_part_of_the_sweep(types: tuple[str, ...], cases: int, kinds: int) -> 
     assert len({kind for kind, _ in tally.cases}) > kinds and sum(tally.runs.values()) > 1.3 * cases
     unknown = [fault for fault in tally.faults.values() if not sweep.is_known(fault)]
     assert not unknown, "\n".join(tally.lines())
+
+
+def test_where_there_is_nothing_to_try_the_report_says_so(tmp_path: Path) -> None:
+    """Softmax has no integers; a sweep of it ends without a fault, and without a claim that all is right."""
+    problems = tmp_path / "problems.txt"
+    problems.write_text("kind softmax\ndims=4x5\n")
+    tally = swept(problems, types=("int8",))
+    assert not tally.faults and not tally.cases
+    (reason,) = tally.ended.values()
+    report = "\n".join(tally.lines())
+    assert f"ended early: {reason}" in report and "nothing is wrong" not in report
 
 
 def test_a_case_that_ends_its_process_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ then has a price, which grows until all of it is within the budget.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple, Protocol, TypeVar
 
 from .assignment import (
     Assignment,
@@ -32,6 +33,68 @@ _TURNS, _FACTOR = 12, 8.0
 _NODES = 1000
 _GAP = 5e-3
 """Costs are estimates: what is within that of the least is as good."""
+
+
+_PROBES = 9
+"""Budgets that ``cheapest_within`` looks at: a fiftieth apart where the largest is 10,000 times the least."""
+
+
+class Plan(Protocol):
+    """Anything that costs and spends."""
+
+    @property
+    def cost(self) -> float: ...
+
+    @property
+    def spent(self) -> float: ...
+
+
+PlanT = TypeVar("PlanT", bound=Plan)
+
+
+class Spending(NamedTuple):
+    """The least that plans spend, and the least that one can spend more."""
+
+    least: float
+    unit: float
+
+
+def cheapest_within(plan_at: Callable[[float], PlanT], budget: float, spending: Spending) -> PlanT:
+    """A plan that spends ``budget`` at most, and costs no more than one of a smaller budget.
+
+    Plans come of searches that end early, so that of a larger budget may be the dearer one by what their
+    ends are off.  Here budgets to search at do not depend on ``budget``: they halve an interval, whose ends
+    follow from the plans alone.  Where a plan spends too much, those of the lower half remain, and of these
+    such that cost less than it do not count.  So two budgets see the same plans up to the first that only the
+    larger one affords, and from there on the smaller one is left with plans that cost as much, or more.
+
+    Parameters
+    ----------
+    plan_at : the plan of a search within a budget, the same whenever it is asked; infinity bounds nothing.
+    budget : at least ``spending.least``.
+    """
+    free = plan_at(math.inf)
+    if free.spent <= budget:
+        return free
+    best = plan_at(spending.least)
+    low, high, floor = spending.least + spending.unit / 2.0, free.spent, free.cost
+    for _ in range(_PROBES):
+        if low >= high or best.cost <= (1.0 + _GAP) * floor:
+            break
+        middle = math.sqrt(low * high)
+        found = plan_at(middle)
+        if found.spent <= budget and found.cost >= floor:
+            low, best = middle, min(best, found, key=lambda plan: plan.cost)
+        else:
+            high, floor = middle, max(floor, found.cost)
+    return best
+
+
+def spending_of(problems: Sequence[AssignmentProblem]) -> Spending:
+    """The least that assignments spend, and the smallest amount of all that is spent at once."""
+    amounts = [option.spends for problem in problems for options in problem.steps for option in options]
+    amounts += [spent for problem in problems for spent in problem.spending.values()]
+    return Spending(least_spending(problems), min((amount for amount in amounts if amount > 0), default=0.0))
 
 
 def solve_within(problems: Sequence[AssignmentProblem], budget: float) -> list[Assignment]:
@@ -97,6 +160,34 @@ def _at_price(problem: AssignmentProblem, price: float) -> Assignment:
     }
     choices = solve_assignment(replace(problem, steps=steps, conversions=conversions)).choices
     return Assignment(choices, assignment_cost(problem, choices), -math.inf)
+
+
+def thriftiest_of_cheap(problem: AssignmentProblem, weighed: AssignmentProblem, margin: float) -> Assignment:
+    """Of the assignments that cost little more than the least, one that spends least.
+
+    Parameters
+    ----------
+    weighed : the problem with what options and conversions are to be seen to spend here.
+    margin : how much more it may cost, as a share of the least: costs are estimates.
+    """
+    best = solve_assignment(problem)
+    most, spent = (1.0 + margin) * best.cost, assignment_spending(weighed, best.choices)
+    if spent <= 0.0:
+        return best
+    steps = tuple(
+        tuple(replace(option, cost=option.spends / spent, spends=option.cost) for option in options)
+        for options in weighed.steps
+    )
+    conversions = {form: weighed.spending.get(form, 0.0) / spent for form in weighed.conversions}
+    turned = AssignmentProblem(steps, conversions, weighed.conversions, most)
+    try:
+        choices = solve_assignment(turned, max_nodes=_NODES, gap=_GAP).choices
+    except NoAssignment:  # none was found within the nodes
+        return best
+    cost = assignment_cost(problem, choices)
+    if cost > most or assignment_spending(weighed, choices) >= spent:
+        return best
+    return Assignment(choices, cost, best.lower_bound)
 
 
 def least_spending(problems: Sequence[AssignmentProblem]) -> float:

@@ -1,6 +1,11 @@
 """The command line of scripts/bench accuracy: the error of whole models against float64.
 
-Each engine runs in its own process, as scripts/bench models runs it; float64 is `tvm_mxplan.testing.float64`.
+    scripts/bench accuracy --models resnet50 --engines ours_bf16,openvino_bf16
+    scripts/bench accuracy --zoo modern --models Bert,GPT2 --exporting-python other/bin/python
+
+The second takes networks of timm and transformers, exported as scripts/bench models exports them.
+Each engine runs in its own process, as scripts/bench models runs it; float64 is `tvm_mxplan.testing.float64`,
+and ONNX's reference operators in float64 for exported networks.
 L2 is |answer - exact| / |exact|, max the largest difference over the largest exact value, both over all
 outputs. Status 1 where ours is beyond the limit.
 """
@@ -15,19 +20,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import onnx
 
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 from tvm_mxplan.testing.float64 import float64_outputs
 from tvm_mxplan.testing.reference import max_abs_error
 
-from ..harness.files import INPUT_SEED, Files, read_arrays, write_model
+from ..harness.files import INPUT_SEED, Files, read_arrays, write_exported, write_model
 from ..harness.schedule import Configuration, Options, measure
 from ..harness.table import NOTHING
 from ..harness.variants import TEN
+from ..inputs import modern
 
 ENGINES = "ours,onnxruntime,openvino,torch"
 LIMIT = 1e-4
+PUBLISHED = "published"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"| --- | ---: | {' | '.join('---: | ---:' for _ in engines)} |")
     within = True
     for name in options.models.split(","):
-        errors = errors_of(name, options.batch, options.threads, engines)
+        errors = errors_of(name, options, engines)
         cells = [f"{l2:.1e} | {largest:.1e}" if l2 is not None else status for l2, largest, status in errors]
         print(f"| {name} | {options.batch} | {' | '.join(cells)} |", flush=True)
         within = within and errors[0][0] is not None and errors[0][0] <= LIMIT
@@ -47,14 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def errors_of(
-    name: str, batch: int, threads: int, engines: Sequence[str]
+    name: str, options: argparse.Namespace, engines: Sequence[str]
 ) -> list[tuple[float | None, float, str]]:
     """For each engine: relative L2 (None without an answer), relative maximum, and the cells without one."""
     cpus = tuple(sorted(os.sched_getaffinity(0)))
+    batch, threads = options.batch, options.threads
     with tempfile.TemporaryDirectory(prefix="bench_accuracy_") as directory:
         files = Files(Path(directory))
-        model = write_model(name, batch, files)
-        exact = float64_outputs(model, zoo.random_inputs(model, INPUT_SEED))
+        exact = _written(name, options, files)
         np.savez(files.expected, *exact)
         results = measure(
             Configuration(name, batch, threads), engines, files, cpus, Options(rounds=0, starts=1)
@@ -70,11 +78,28 @@ def errors_of(
     return rows
 
 
+def _written(name: str, options: argparse.Namespace, files: Files) -> list[np.ndarray]:
+    """The exact outputs of a model, which is written with its inputs."""
+    if options.zoo == PUBLISHED:
+        model = write_model(name, options.batch, files)
+        return list(float64_outputs(model, zoo.random_inputs(model, INPUT_SEED)))
+    exports = modern.Exports(options.folder, options.exporting_python, zoo=options.zoo)
+    inputs = modern.inputs(name, options.batch, options.zoo)
+    write_exported(exports.model(name, options.batch), inputs, files)
+    return modern.exact_outputs(onnx.load(files.model), inputs)
+
+
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bench accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    zoos = (PUBLISHED, *modern.ZOOS)
+    parser.add_argument("--zoo", choices=zoos, default=PUBLISHED, help=f"networks ({PUBLISHED})")
     parser.add_argument("--models", default=",".join(TEN), help="comma-separated (ten networks)")
+    parser.add_argument(
+        "--folder", type=Path, default=modern.default_folder(), help="of the modern zoo's exports"
+    )
+    parser.add_argument("--exporting-python", default=sys.executable, help="of the modern zoo's exports")
     parser.add_argument("--engines", default=ENGINES, help=f"comma-separated ({ENGINES})")
     parser.add_argument("--batch", type=int, default=1, help="images (1)")
     parser.add_argument("--threads", type=int, default=2, help="(2)")

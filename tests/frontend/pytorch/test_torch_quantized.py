@@ -20,6 +20,7 @@ from tvm_mxplan.report.inspection import decoded_programs
 RANDOM = np.random.default_rng(5)
 X = RANDOM.normal(0, 2, (3, 5)).astype("float32")
 Q = RANDOM.integers(0, 256, (3, 5)).astype("uint8")
+TENSORS = {"scale": np.array([0.1]), "zero_point": np.array([3])}
 ROW = np.array([0.5, 0.25, 2.0], "float32")
 
 
@@ -93,6 +94,50 @@ def test_numbers_that_are_none_are_said(numbers, said):
     kind = "tensor" if "scale" in numbers else "channel"
     with pytest.raises(InvalidInputError, match=said):
         run(f"dequantize_per_{kind}.default", {"input": Q, **numbers, **ends(0, 255)}, "float32")
+
+
+@pytest.mark.parametrize(
+    "operator, given, dtype, said",
+    [
+        ("dequantize_per_tensor.default", {"input": X}, "float32", "input: expected integers, got float32"),
+        ("quantize_per_tensor.default", {"input": Q}, "uint8", "input: expected floating-point numbers, got"),
+        ("quantize_per_tensor.default", {"input": X}, "float32", "input: expected integers, got float32"),
+        (
+            "quantize_per_tensor.default",
+            {"input": X, "quant_min": -128, "quant_max": 127},
+            "uint8",
+            "quant_min and quant_max: expected numbers of uint8 that rise, got -128 and 127",
+        ),
+        (
+            "quantize_per_tensor.default",
+            {"input": X, "quant_min": 9, "quant_max": 9},
+            "uint8",
+            "quant_min and quant_max: expected numbers of uint8 that rise, got 9 and 9",
+        ),
+        ("quantize_per_tensor.default", {"input": X, "scale": 1e-60}, "uint8", "scale: expected .* got 0"),
+        (
+            "dequantize_per_tensor.tensor",
+            {"input": X, **TENSORS},
+            "float32",
+            "expected integers, got float32",
+        ),
+        *(
+            (f"{kind}_per_tensor.tensor", {"input": data, **TENSORS, **wrong}, dtype, said)
+            for kind, data, dtype in (("quantize", X, "uint8"), ("dequantize", Q, "float32"))
+            for wrong, said in (
+                ({"scale": np.array([0.0])}, "scale: expected finite numbers above 0, got 0"),
+                ({"scale": np.array([-2.5])}, "scale: expected finite numbers above 0, got -2.5"),
+                ({"scale": np.array([np.nan])}, "scale: expected finite numbers above 0, got nan"),
+                ({"scale": np.array([0.1, 0.2])}, "scale: expected one, got 2"),
+                ({"zero_point": np.array([-1])}, "zero point: expected 0 to 255, got -1 to -1"),
+            )
+        ),
+    ],
+)
+def test_mixed_types_and_constants_that_are_none_are_said(operator, given, dtype, said):
+    with pytest.raises(InvalidInputError, match=said) as error:
+        run(operator, {"scale": 0.1, "zero_point": 0, **ends(0, 255), **given}, dtype)
+    assert "\n" not in str(error.value)
 
 
 def test_other_integers_are_refused():

@@ -45,7 +45,7 @@ def test_a_gain_below_the_cast_is_none() -> None:
     b = Small()
     choice = chosen(b.done(b.matmul(b.x)), matmul=9.0)
     assert choice.types == (F,)
-    assert choice.kept == {"matmul0": "costs less in f32, with the casts around it"}
+    assert choice.kept == {"matmul0": "costs no more in f32, with the casts around it"}
 
 
 def test_what_stands_between_products_shares_their_type_though_it_is_slower() -> None:

@@ -10,13 +10,15 @@ import pytest
 from agreeable_backend import rules
 from costed_programs import COSTS, SHORT, WIDE, Costs, Library, Small, pair
 
+from tvm_mxplan.core.assignment import AssignmentProblem
 from tvm_mxplan.core.machine import default_rates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
 from tvm_mxplan.errors import InvalidInputError
+from tvm_mxplan.passes.precision import decide_types
 from tvm_mxplan.passes.precision.choose_types import TypeChoice, TypeChooser
 from tvm_mxplan.passes.precision.constants import Constants
-from tvm_mxplan.passes.precision.decide_types import OpenRegion, TypeDecider
+from tvm_mxplan.passes.precision.decide_types import OpenRegion, TypeDecider, _Posed
 from tvm_mxplan.passes.precision.rounding import rounding, rounding_of
 from tvm_mxplan.passes.precision.split_pairs import split_pairs
 from tvm_mxplan.passes.precision.step_types import StepTypes
@@ -78,6 +80,27 @@ def test_what_is_taken_stays_within_the_bound_and_grows_with_it() -> None:
     assert counts[0] == 0 and counts[-1] == 8
     assert counts[1] == 0, "a product rounds its source and its filters"
     assert 0 < counts[3] < 8
+
+
+@pytest.mark.parametrize("off", [0.0, 0.5])
+def test_a_looser_bound_never_costs_more(off: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither where searches end somewhere within their budget, which alone would go up and down."""
+    exact, random = decide_types.solve_within, np.random.default_rng(0)
+    ends: dict[float, float] = {}
+
+    def ends_early(problems, budget):
+        share = ends.setdefault(budget, float(random.uniform(1.0 - off, 1.0)))
+        return exact(problems, budget if math.isinf(budget) else share * budget)
+
+    monkeypatch.setattr(decide_types, "solve_within", ends_early)
+    bounds, costs = np.geomspace(ONE, 9 * ONE, 30), []
+    for bound in bounds:
+        choices = decided(PrecisionWish("auto", {}, bound), region(6), region(5))
+        assert sum(choice.spent for choice in choices) <= bound**2
+        costs.append(sum(choice.cost_us for choice in choices))
+    assert costs == sorted(costs, reverse=True) and len(set(costs)) > 4
+    shares = [bound**2 * ends.setdefault(bound, float(random.uniform(1.0 - off, 1.0))) for bound in bounds]
+    assert (shares == sorted(shares)) == (off == 0.0)
 
 
 def test_without_a_bound_everything_that_gains_is_taken_and_what_it_adds_is_known() -> None:
@@ -169,14 +192,15 @@ def test_what_algorithms_may_err_is_left_to_them() -> None:
 def test_a_pair_is_one_step_again_where_both_stay_in_float32(monkeypatch, first, second, apart) -> None:
     asked: list[list[str]] = []
 
-    def choose(self: TypeDecider, choosers: list[TypeChooser]) -> list[TypeChoice]:
-        (program,) = (chooser.program for chooser in choosers)
+    def choose(self: TypeDecider, posed: _Posed, budget: float) -> list[TypeChoice]:
+        (program,) = posed.programs
         asked.append([step.name for step in program.steps])
         types = {"c": first, "c.depthwise": second}
         chosen = tuple(StepTypes(types.get(step.name, WIDE), WIDE) for step in program.steps)
         return [TypeChoice(chosen, {}, 1.0, 2.0)]
 
     monkeypatch.setattr(TypeDecider, "_choose", choose)
+    monkeypatch.setattr(TypeChooser, "problem", lambda self: AssignmentProblem((), {}))
     whole = pair((), ())
     decider = TypeDecider(Takes({}), PrecisionWish("bf16"), SHORT, Timed(COSTS))  # type: ignore[arg-type]
     constants = Constants([np.ones(3, "float32")] * 4, SHORT)

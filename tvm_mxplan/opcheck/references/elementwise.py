@@ -22,11 +22,17 @@ _ROUGH = 4e-5
 
 @dataclass(frozen=True)
 class Function:
-    """``compute(x, alpha, beta)``; ``relative`` is its error, in absolute terms where it ``cancels``."""
+    """``compute(x, alpha, beta)``; ``relative`` is its error, in absolute terms where it ``cancels``.
+
+    Attributes
+    ----------
+    takes_one : whether 1 is taken from an exponential, whose own rounding is left of a small result.
+    """
 
     compute: Callable[[Array, float, float], Array]
     relative: float = _EXACT
     cancels: bool = False
+    takes_one: bool = False
 
 
 def _soft_relu(x: Array, alpha: float) -> Array:
@@ -40,7 +46,7 @@ def _gelu_tanh(x: Array) -> Array:
 FUNCTIONS: dict[str, Function] = {
     "relu": Function(lambda x, a, b: np.where(x > 0, x, a * x if a else 0.0)),
     "tanh": Function(lambda x, a, b: np.tanh(x), _ROUGH),
-    "elu": Function(lambda x, a, b: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0))), _ROUGH, True),
+    "elu": Function(lambda x, a, b: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0))), _ROUGH, True, True),
     "square": Function(lambda x, a, b: np.square(x)),
     "abs": Function(lambda x, a, b: np.abs(x)),
     "sqrt": Function(lambda x, a, b: np.sqrt(x)),
@@ -106,6 +112,8 @@ def apply_eltwise(estimate: Estimate, algorithm: str, alpha: float, beta: float)
     if function.cancels:
         size = size + np.minimum(np.abs(estimate.value), 1) * max(1, abs(alpha)) + abs(beta)
     error = function.relative * size
+    if function.takes_one:
+        error = error + _EXACT * abs(alpha) * (estimate.value < 0)
     if np.any(estimate.error):
         for end in (estimate.value - estimate.error, estimate.value + estimate.error):
             error = error + np.abs(function.compute(end, alpha, beta) - value)

@@ -143,6 +143,15 @@ def division_in_bfloat16() -> Builder:
     return b
 
 
+def odd_channels_in_bfloat16() -> Builder:
+    b = Builder()
+    src, dst = b.input((1, 515, 3, 4), "acdb", "bfloat16"), b.output((1, 17, 3, 4), "acdb")
+    weights = random(17, 515, 7, 7) / np.float32(prod((515, 7, 7)) ** 0.5)
+    attrs = ir.Convolution((1, 1), (3, 3, 3, 3), (1, 1), 1)
+    b.step(attrs, src=src, weights=b.constant(weights.astype(ml_dtypes.bfloat16)), dst=dst)
+    return b
+
+
 ERRATA = {
     "deconvolution-epilogue": strided_deconvolution,
     "deconvolution-wrapped-epilogue": blocked_deconvolution,
@@ -152,6 +161,7 @@ ERRATA = {
     "log-softmax-sse41": log_softmax,
     "conversion-zero-point": conversion,
     "bfloat16-division-padding": division_in_bfloat16,
+    "bfloat16-odd-channels": odd_channels_in_bfloat16,
     "deconvolution-gaps": deconvolution_of_bytes,
     "byte-pairs-avx512": convolution_of_bytes,
     "byte-pairs-avx2": convolution_of_bytes,

@@ -22,6 +22,7 @@ from .table import TABLE, Converter
 
 NAMESPACE = "quantized_decomposed"
 _INTEGERS = ("uint8", "int8")
+_REAL = ("float", "bfloat")
 
 
 def _converts(*operators: str) -> Any:
@@ -34,10 +35,10 @@ def _converts(*operators: str) -> Any:
 
 @_converts("quantize_per_tensor.default", "quantize_per_channel.default")
 def _quantize(emitter: Emitter, node: Node) -> relax.Expr:
-    data, (scale, zero, axis) = node["input"], _numbers(node)
-    dtype = node.result.dtype
-    if dtype not in _INTEGERS:
-        raise UnsupportedError(f"integers of {dtype}; expected {' or '.join(_INTEGERS)}")
+    data, dtype = node["input"], node.result.dtype
+    if not dtype_of(data).startswith(_REAL):
+        raise InvalidInputError(f"input: expected floating-point numbers, got {dtype_of(data)}")
+    scale, zero, axis = _numbers(node, dtype)
     ends, low, high = np.iinfo(dtype), int(node["quant_min"]), int(node["quant_max"])
     if (low, high) != (ends.min, ends.max):
         if scale.size > 1:
@@ -54,7 +55,8 @@ def _quantize(emitter: Emitter, node: Node) -> relax.Expr:
 
 @_converts("dequantize_per_tensor.default", "dequantize_per_channel.default")
 def _dequantize(emitter: Emitter, node: Node) -> relax.Expr:
-    data, (scale, zero, axis) = node["input"], _numbers(node)
+    data = node["input"]
+    scale, zero, axis = _numbers(node, dtype_of(data))
     numbers = _constants(scale, zero, dtype_of(data))
     real = emitter.emit(relax.op.dequantize(data, *numbers, axis=axis, out_dtype="float32"))
     return emitter.cast(real, node.result.dtype)
@@ -62,7 +64,8 @@ def _dequantize(emitter: Emitter, node: Node) -> relax.Expr:
 
 @_converts("quantize_per_tensor.tensor", "quantize_per_tensor.tensor2")
 def _quantize_by_tensors(emitter: Emitter, node: Node) -> relax.Expr:
-    low, high = (emitter.operand(node[name], "float32") for name in ("quant_min", "quant_max"))
+    _check_pair(node, node.result.dtype)
+    low, high = (emitter.operand(node[name], "float32") for name in _ENDS)
     scale, zero = (emitter.cast(emitter.reshaped(node[name], []), "float32") for name in _PAIR)
     steps = emitter.emit(relax.op.divide(emitter.cast(node["input"], "float32"), scale))
     moved = emitter.emit(relax.op.add(emitter.emit(relax.op.round(steps)), zero))
@@ -73,8 +76,7 @@ def _quantize_by_tensors(emitter: Emitter, node: Node) -> relax.Expr:
 @_converts("dequantize_per_tensor.tensor", "dequantize_per_tensor.tensor2")
 def _dequantize_by_tensors(emitter: Emitter, node: Node) -> relax.Expr:
     data = node["input"]
-    if dtype_of(data) not in _INTEGERS:
-        raise UnsupportedError(f"integers of {dtype_of(data)}; expected {' or '.join(_INTEGERS)}")
+    _check_pair(node, dtype_of(data))
     scale, zero = (
         emitter.cast(emitter.reshaped(node[name], [1]), dtype)
         for name, dtype in zip(_PAIR, ("float32", "int32"), strict=True)
@@ -82,17 +84,57 @@ def _dequantize_by_tensors(emitter: Emitter, node: Node) -> relax.Expr:
     return emitter.cast(emitter.emit(dynamic_dequantize(data, scale, zero)), node.result.dtype)
 
 
-_PAIR = ("scale", "zero_point")
+_PAIR, _ENDS = ("scale", "zero_point"), ("quant_min", "quant_max")
 
 
-def _numbers(node: Node) -> tuple[np.ndarray, np.ndarray, int]:
-    """Scales, zero points, and the axis along which they stand.
+def _check_pair(node: Node, dtype: str) -> None:
+    """InvalidInputError for a scale and a zero point that are constants, and none."""
+    _check_integers(dtype)
+    scale, zero = (constant_of(node[name]) for name in _PAIR)
+    for name, array in (("scale", scale), ("zero point", zero)):
+        if array is not None and array.size != 1:
+            raise InvalidInputError(f"{name}: expected one, got {array.size}")
+    if scale is not None:
+        _check_scales(scale.reshape(-1))
+    low, high = (node[name] for name in _ENDS)
+    if zero is not None and isinstance(low, int) and isinstance(high, int):
+        _check_zero_points(zero.reshape(-1), low, high, dtype)
+
+
+def _check_integers(dtype: str) -> None:
+    if dtype.startswith((*_REAL, "bool")):
+        raise InvalidInputError(f"input: expected integers, got {dtype}")
+    if dtype not in _INTEGERS:
+        raise UnsupportedError(f"integers of {dtype}; expected {' or '.join(_INTEGERS)}")
+
+
+def _check_scales(scale: np.ndarray) -> None:
+    scale = scale.astype("float32")  # as they are computed with: what is smaller becomes 0
+    wrong = scale[~(np.isfinite(scale) & (scale > 0))]
+    if wrong.size:
+        raise InvalidInputError(f"scale: expected finite numbers above 0, got {wrong[0]:.7g}")
+
+
+def _check_zero_points(zero: np.ndarray, low: int, high: int, dtype: str) -> None:
+    ends = np.iinfo(dtype)
+    if not ends.min <= low < high <= ends.max:
+        raise InvalidInputError(
+            f"quant_min and quant_max: expected numbers of {dtype} that rise, got {low} and {high}"
+        )
+    if zero.min() < low or zero.max() > high:
+        raise InvalidInputError(f"zero point: expected {low} to {high}, got {zero.min()} to {zero.max()}")
+
+
+def _numbers(node: Node, dtype: str) -> tuple[np.ndarray, np.ndarray, int]:
+    """Scales, zero points of integers of ``dtype``, and the axis along which they stand.
 
     Raises
     ------
-    UnsupportedError : those of channels that the model computes.
-    InvalidInputError : scales that are not above 0 and finite, an axis that does not exist, another count.
+    UnsupportedError : those of channels that the model computes, integers of other types.
+    InvalidInputError : scales that are not above 0 and finite, zero points beyond the integers, an axis that
+        does not exist, another count, real numbers in place of integers.
     """
+    _check_integers(dtype)
     if "scales" not in node.operands:
         scale, zero = np.array([node["scale"]], "float32"), np.array([int(node["zero_point"])])
         axis = 0
@@ -107,12 +149,8 @@ def _numbers(node: Node) -> tuple[np.ndarray, np.ndarray, int]:
         if scale.size != zero.size or dims[axis] != scale.size:
             counts = f"{scale.size} scales and {zero.size} zero points"
             raise InvalidInputError(f"expected {dims[axis]} along axis {axis}, got {counts}")
-    wrong = scale[~(np.isfinite(scale) & (scale > 0))]
-    if wrong.size:
-        raise InvalidInputError(f"scale: expected finite numbers above 0, got {wrong[0]:.7g}")
-    low, high = int(node["quant_min"]), int(node["quant_max"])
-    if zero.min() < low or zero.max() > high:
-        raise InvalidInputError(f"zero point: expected {low} to {high}, got {zero.min()} to {zero.max()}")
+    _check_scales(scale.reshape(-1))
+    _check_zero_points(zero, int(node["quant_min"]), int(node["quant_max"]), dtype)
     return scale.reshape(-1).astype("float32"), zero.reshape(-1), axis
 
 
