@@ -74,7 +74,7 @@ def assert_runs(problem: Problem, run: Run) -> None:
 
 
 def loads_by_hand(problem: Problem, run: Run) -> list[int]:
-    """Bytes in each operation: of values written before it, or by it, that are read before they are written again."""
+    """Bytes in each operation: of values written by then that are read before they are written again."""
     loads = []
     for at, (operation, _) in enumerate(run.sequence):
         alive = 0

@@ -27,7 +27,7 @@ def least_us(problem: Problem, budget: int) -> float | None:
 
 
 def _waiting(problem: Problem) -> list[list[int]]:
-    """The forward values that wait in each operation for backward readers alone, and are read by later ones."""
+    """The forward values that wait in each operation for backward readers, later ones, alone."""
     found: list[list[int]] = [[] for _ in problem.operations]
     for value, readers in enumerate(problem.readers):
         behind = [at for at in readers if at >= problem.backward]

@@ -2,8 +2,8 @@
 
 The step is compiled as it is.  Where its arena is too large, operators are chosen to run again
 (``core/recomputation``), by bytes of tensors that are not planned yet and of scratchpads that are; how the
-arena of the step as it is compares with them says what to ask for.  What comes out is compiled and looked at: where the plan still takes
-too much, less is asked for, a few times.
+arena of the step as it is compares with them says what to ask for.  What comes out is compiled and looked at:
+where the plan still takes too much, less is asked for, a few times.
 """
 
 from __future__ import annotations
