@@ -136,7 +136,7 @@ class _Memory:
             us += sum(problem.operations[one].us for one in self._missing(reads))
         needed = self._next(value)
         waiting = (len(problem.operations) if needed is None else needed) - self._at + 1
-        return (us + 1e-3) / (found.nbytes * waiting**self.preference.waiting)
+        return float((us + 1e-3) / (found.nbytes * waiting**self.preference.waiting))
 
     def _missing(self, reads: Iterable[int]) -> set[int]:
         """The operations that have to run again before values can be read."""
