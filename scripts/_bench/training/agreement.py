@@ -1,11 +1,13 @@
 """Networks trained here and in PyTorch from the same weights on the same batches: what they differ by.
 
-    scripts/bench training_agreement [--steps 10] [--batch 3] [--size N] [NETWORK | nine ...]
+    scripts/bench training_agreement [--steps 10] [--batch 3] [--size N]
+        [--machine FILE | default] [NETWORK | nine ...]
 
 The loss of each step, the gradients of the first one, and weights and running statistics behind the first
 and the last are compared, each tensor in the L2 norm relative to PyTorch's.  A tensor whose norm is less
 than 1e-5 of the largest one's is held against that one: a shift before a batch norm has no gradient but
-rounding.  PyTorch in float64 tells what rounding alone does to a network.
+rounding.  PyTorch in float64 tells what rounding alone does to a network.  "Winograd" counts the convolutions
+and data gradients that run so.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--batch", type=int, default=3)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--size", type=int, help="of the images, where the network's own is too dear")
+    parser.add_argument("--machine", help="the option machine: rates that are not measured now")
     args = parser.parse_args(arguments)
     from .compared_steps import chosen, printed
 
-    printed(chosen(args.networks, args.size), args.batch, args.steps)
+    options = {"machine": args.machine} if args.machine else {}
+    printed(chosen(args.networks, args.size), args.batch, args.steps, options)
     return 0

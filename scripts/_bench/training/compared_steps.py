@@ -75,11 +75,11 @@ def furthest(found: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray]) 
     return max(rows)
 
 
-def compared(network: Network, batch: int, steps: int) -> str:
+def compared(network: Network, batch: int, steps: int, options: Mapping[str, object]) -> str:
     """A row of the table."""
     model = network.made()
     began = time.perf_counter()
-    step = compiled(network, model, batch, keep_gradients=True)
+    step = compiled(network, model, batch, options, keep_gradients=True)
     seconds = time.perf_counter() - began
     single, double = Torch(model, torch.float32), Torch(model, torch.float64)
     torch.manual_seed(1)
@@ -99,7 +99,14 @@ def compared(network: Network, batch: int, steps: int) -> str:
             cells += _cells(kept, single.state(), double.state())
     first = [f"{losses[0]:.0e}", f"{max(losses):.0e} ({max(rounding):.0e})"]
     share = f"{100 * step.report.offloaded:.0f} %" if step.report.multiply_adds else "-"
-    return f"| {network.name} | {' | '.join([*first, *cells])} | {share} | {seconds:.0f} |"
+    return f"| {network.name} | {' | '.join([*first, *cells])} | {share} | {winograd(step)} | {seconds:.0f} |"
+
+
+def winograd(step: training.TrainingStep) -> str:
+    """How many convolutions and data gradients run by Winograd's algorithm, by its tiles."""
+    names = [one.implementation for region in step.report.regions for one in region.steps]
+    counts = [sum(f"winograd_{tile}" in name for name in names) for tile in ("f2", "f4")]
+    return f"{counts[1]} F4, {counts[0]} F2"
 
 
 def _cells(
@@ -111,17 +118,19 @@ def _cells(
     return [f"{worst:.0e} ({theirs:.0e}) {name if worst > 1e-4 else ''}".rstrip()]
 
 
-def printed(networks: Iterable[Network], batch: int, steps: int) -> None:
+def printed(
+    networks: Iterable[Network], batch: int, steps: int, options: Mapping[str, object] | None = None
+) -> None:
     """Print the table, row by row."""
     last = f"weights after {steps}"
     print(
         f"| network | loss, first | worst of {steps} | gradients | weights after 1 | {last} "
-        "| in libraries | seconds |"
+        "| in libraries | Winograd | seconds |"
     )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for network in networks:
         try:
-            print(compared(network, batch, steps), flush=True)
+            print(compared(network, batch, steps, options or {}), flush=True)
         except MxplanError as error:
             print(f"| {network.name} | {error} |", flush=True)
         except Exception as error:

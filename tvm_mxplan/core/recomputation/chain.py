@@ -146,6 +146,8 @@ def _chain_of(problem: Problem) -> _Chain:
     for at in range(count):
         if problem.written[at] != (at,) or problem.operations[at].reads != ((at - 1,) if at else ()):
             raise NotAChain(f"operation {at} does not read the result of the one before alone")
+        if problem.operations[at].scratch:
+            raise NotAChain(f"operation {at} needs scratch")
     reads = [[at for at in readers if at >= count] for readers in problem.readers[:count]]
     begins = tuple(found[0] if found else -1 for found in reads)
     ends = tuple(found[-1] if found else -1 for found in reads)
@@ -153,7 +155,7 @@ def _chain_of(problem: Problem) -> _Chain:
     for earlier, later in itertools.pairwise(needed):
         if begins[earlier] <= ends[later]:
             raise NotAChain(f"backward reads value {earlier} before it is done with value {later}")
-    base, between = [0] * len(problem.operations), [0] * len(problem.operations)
+    base, between = [one.scratch for one in problem.operations], [0] * len(problem.operations)
     for value, readers in zip(problem.values[count:], problem.readers[count:], strict=True):
         last = readers[-1] if readers else value.writer
         for at in range(value.writer, last + 1):

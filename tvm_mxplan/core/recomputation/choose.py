@@ -1,27 +1,31 @@
-"""``choose``: the values of a forward part to make again, so that a run fits a budget of bytes."""
+"""``choose``: the operations of a forward part to run again, so that a run fits a budget of bytes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .bound import least_us
 from .chain import NotAChain, cheapest_on_chain
-from .greedy import greedy, least_us
+from .eviction import PREFERENCES, evicting, without_needless
 from .problem import Problem, Run, simulated
+
+_ROOMS = (1.0, 0.9, 0.8)
+"""Shares of the budget to evict by: less room in the first place leaves more where a stretch runs again."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Values that are made again.
+    """Operations that run again.
 
     Attributes
     ----------
     run : the operations with them, worked out from the start whoever chose.
     fits : whether the run keeps to the budget.
     least_us : microseconds that no choice within the budget can do without.
-    exact : no choice within the budget costs less, or none is within it.
+    exact : no choice within the budget costs less in which each operation runs again at most once, or none
+        is within it.
     """
 
-    dropped: frozenset[int]
     run: Run
     fits: bool
     least_us: float
@@ -29,19 +33,32 @@ class Choice:
 
 
 def choose(problem: Problem, budget: int) -> Choice:
-    """The cheapest choice on chains, a good one with a bound elsewhere."""
+    """The cheapest of the choices that are tried; where nothing fits, the one of the fewest bytes."""
     whole = simulated(problem, frozenset())
     if whole.peak <= budget:
-        return Choice(frozenset(), whole, True, 0.0, True)
+        return Choice(whole, True, 0.0, True)
     least = least_us(problem, budget)
+    runs = [whole, *_evicting(problem, budget)]
+    exact = least is None
     try:
         dropped = cheapest_on_chain(problem, budget)
-        exact = True
+        if dropped is not None:
+            runs.append(simulated(problem, dropped))
+            exact = True
     except NotAChain:
-        dropped, exact = None, False
-    if dropped is None:
-        found = greedy(problem, budget)
-        run = simulated(problem, found)
-        return Choice(found, run, run.peak <= budget, least or 0.0, exact or least is None)
-    run = simulated(problem, dropped)
-    return Choice(dropped, run, run.peak <= budget, run.us, True)
+        pass
+    best = min(runs, key=lambda run: (max(budget, run.peak), run.us, run.peak))
+    return Choice(best, best.peak <= budget, least or 0.0, exact)
+
+
+def _evicting(problem: Problem, budget: int) -> list[Run]:
+    """Runs by eviction within the budget, or the smallest where none is, without what is needless in them."""
+    found = [
+        run
+        for share in _ROOMS
+        for preference in PREFERENCES
+        if (run := evicting(problem, int(share * budget), preference)) is not None
+    ]
+    fitting = [run for run in found if run.peak <= budget]
+    smallest = sorted(found, key=lambda run: (run.peak, run.us))[:1]
+    return [without_needless(problem, run, budget) for run in fitting or smallest]

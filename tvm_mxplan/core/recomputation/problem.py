@@ -7,16 +7,22 @@
     a dropped          0 1 2 3 4 0' 5      a lives from 0 through 1, and its other making from 0' through 5
     a and b dropped    0 1 2 3 0' 1' 4 5   both are made again in front of the first that reads one of them
 
-A value that is dropped is made again once, as late as the first backward reader allows, from values that are
-kept or made again themselves; what it is made from lives until then.  A value lives from the operation that
-writes it through the last one that reads it; while an operation runs, all that it writes is there too.
+A value that is dropped is made again as late as a backward reader allows, from values that are kept or made
+again themselves; what it is made from lives until then.  It may be dropped and made again more than once.  A
+value lives from the operation that writes it through the last one that reads it before it is written again;
+while an operation runs, all that it writes is there too.
 """
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
+
+Order = tuple[tuple[int, bool], ...]
+"""Operations as they run, and whether each runs again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +33,12 @@ class Operation:
     ----------
     reads : the values that it reads, written by operations before it.
     us : microseconds that it takes, by an estimate.
+    scratch : bytes that it needs while it runs, beside what it reads and writes.
     """
 
     reads: tuple[int, ...]
     us: float = 0.0
+    scratch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +81,16 @@ class Problem:
 
 @dataclass(frozen=True)
 class Run:
-    """The operations as they run with some values dropped.
+    """Operations as they run, some of them again.
 
     Attributes
     ----------
     sequence : operations in order, and whether each is one that runs again.
-    loads : bytes alive in each of them.
+    loads : bytes alive in each of them, its scratch among them.
     us : microseconds of those that run again.
     """
 
-    sequence: tuple[tuple[int, bool], ...]
+    sequence: Order
     loads: tuple[int, ...]
     us: float
 
@@ -90,20 +98,41 @@ class Run:
     def peak(self) -> int:
         return max(self.loads, default=0)
 
+    @property
+    def again(self) -> tuple[int, ...]:
+        """The operations that run again, as often as they do."""
+        return tuple(operation for operation, again in self.sequence if again)
+
+
+def run_of(problem: Problem, sequence: Order) -> Run:
+    """The run of a sequence: each operation reads what was written last of a value."""
+    changes = [0] * (len(sequence) + 1)
+    begins: dict[int, int] = {}
+    ends: dict[int, int] = {}
+
+    def dies(value: int) -> None:
+        changes[begins[value]] += problem.values[value].nbytes
+        changes[ends[value] + 1] -= problem.values[value].nbytes
+
+    us = 0.0
+    for at, (operation, again) in enumerate(sequence):
+        ends.update(dict.fromkeys(problem.operations[operation].reads, at))
+        for value in problem.written[operation]:
+            if value in begins:
+                dies(value)
+            begins[value] = ends[value] = at
+        us += problem.operations[operation].us if again else 0.0
+    for value in begins:
+        dies(value)
+    alive = itertools.accumulate(changes[:-1])
+    scratch = (problem.operations[operation].scratch for operation, _ in sequence)
+    return Run(sequence, tuple(map(operator.add, alive, scratch)), us)
+
 
 def simulated(problem: Problem, dropped: Set[int]) -> Run:
-    """The run in which the values ``dropped``, all of the forward part, are made again."""
+    """The run in which the values ``dropped``, all of the forward part, are made again, each once."""
     sequence: list[tuple[int, bool]] = []
-    first: dict[tuple[int, bool], int] = {}
-    last: dict[tuple[int, bool], int] = {}
     made: set[int] = set()
-
-    def put(operation: int, again: bool) -> None:
-        for value in problem.operations[operation].reads:
-            last[value, value in dropped and (again or operation >= problem.backward)] = len(sequence)
-        for value in problem.written[operation]:
-            first[value, again] = len(sequence)
-        sequence.append((operation, again))
 
     def make(value: int) -> None:
         """Run again what a dropped value needs, each operation once."""
@@ -117,23 +146,15 @@ def simulated(problem: Problem, dropped: Set[int]) -> Run:
             stack.pop()
             if writer not in made:
                 made.add(writer)
-                put(writer, True)
+                sequence.append((writer, True))
 
     for at, operation in enumerate(problem.operations):
         if at >= problem.backward:
             for value in operation.reads:
                 if value in dropped and problem.values[value].writer not in made:
                     make(value)
-        put(at, False)
-    changes = [0] * (len(sequence) + 1)
-    for (value, again), begin in first.items():
-        changes[begin] += problem.values[value].nbytes
-        changes[max(begin, last.get((value, again), begin)) + 1] -= problem.values[value].nbytes
-    loads, load = [], 0
-    for change in changes[:-1]:
-        load += change
-        loads.append(load)
-    return Run(tuple(sequence), tuple(loads), sum(problem.operations[one].us for one in sorted(made)))
+        sequence.append((at, False))
+    return run_of(problem, tuple(sequence))
 
 
 def _missing(problem: Problem, writer: int, dropped: Set[int], made: Set[int]) -> list[int]:

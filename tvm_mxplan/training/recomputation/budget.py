@@ -1,9 +1,9 @@
 """Compiles a step whose arena fits a budget: the option ``memory_budget``.
 
 The step is compiled as it is.  Where its arena is too large, operators are chosen to run again
-(``core/recomputation``), by bytes of tensors that are not planned yet; how the arena of the step as it is
-compares with them says what to ask for.  What comes out is compiled and looked at: where the plan still takes
-too much, less is asked for, a few times.
+(``core/recomputation``), by bytes of tensors that are not planned yet and of scratchpads that are; how the
+arena of the step as it is compares with them says what to ask for.  What comes out is compiled and looked at:
+where the plan still takes too much, less is asked for, a few times.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ...execution.executable import Executable
 from ...passes.costs import multiply_adds
 from ...passes.costs.kept_times import kind_of
 from .recompute import Traced, bytes_of, rewritten, traced
+from .scratch import with_scratch
 
 Compile = Callable[[tvm.IRModule], Executable]
 _MOST_TRIES = 4
@@ -52,14 +53,14 @@ def compiled_within(
     allowed = int(before * budget if budget < 1 else budget)
     if before <= allowed:
         return whole, None
-    found = traced(mod["main"], lambda call: _us(call, machine))
+    found = with_scratch(traced(mod["main"], lambda call: _us(call, machine)), whole.report)
     peak = simulated(found.problem, frozenset()).peak
     goal, least = peak * allowed / before, before
     for _ in range(_MOST_TRIES):
         choice = choose(found.problem, int(goal))
-        if not choice.dropped:
+        if not choice.run.again:
             break
-        made = compile_step(rewritten(mod, found, choice.dropped, choice.run))
+        made = compile_step(rewritten(mod, found, choice.run))
         height = _height(made)
         if height <= allowed:
             return made, _told(found, choice, allowed, whole, made)
@@ -74,7 +75,7 @@ def compiled_within(
 
 
 def _told(found: Traced, choice: Choice, allowed: int, whole: Executable, made: Executable) -> Recomputation:
-    again = [found.operations[operation].value for operation, again in choice.run.sequence if again]
+    again = [found.operations[operation].value for operation in choice.run.again]
     return Recomputation(
         allowed,
         _height(whole),

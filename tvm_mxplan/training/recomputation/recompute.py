@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import tvm
+import tvm_ffi
 from tvm import relax
 
 from ...core.element_types import dense_bytes
@@ -82,12 +83,12 @@ def traced(function: relax.Function, time: Microseconds) -> Traced:
     return found
 
 
-def rewritten(mod: tvm.IRModule, found: Traced, dropped: frozenset[int], run: Run) -> tvm.IRModule:
-    """The module whose ``main`` runs operators again as in ``run``, where the values ``dropped`` are."""
+def rewritten(mod: tvm.IRModule, found: Traced, run: Run) -> tvm.IRModule:
+    """The module whose ``main`` runs operators again as in ``run``."""
     function = mod["main"]
     at = {binding.var: place for place, binding in enumerate(found.operations)}
     everything = bindings_of(function)
-    writer = _Writer(found, dropped, {binding.var: binding.value for binding in everything})
+    writer = _Writer(found, {binding.var: binding.value for binding in everything})
     again = iter(run.sequence)
     for binding in everything:
         if binding.var in at:
@@ -113,18 +114,27 @@ def rewritten(mod: tvm.IRModule, found: Traced, dropped: frozenset[int], run: Ru
 
 
 class _Writer:
-    """Bindings as they are written: those of the function, and those that run again."""
+    """Bindings as they are written: those of the function, and those that run again.
 
-    def __init__(self, found: Traced, dropped: frozenset[int], made: dict[tvm.ir.Var, relax.Expr]) -> None:
-        self.found, self.dropped, self.made = found, dropped, made
+    Attributes
+    ----------
+    again : a variable as it was made last, where that was again.
+    shown : a view, or part of a tuple, of such a one, and which it was made from.
+    late : a variable behind the loss.
+    """
+
+    def __init__(self, found: Traced, made: dict[tvm.ir.Var, relax.Expr]) -> None:
+        self.found, self.made = found, made
         self.bindings: list[relax.VarBinding] = []
         self.again: dict[tvm.ir.Var, tvm.ir.Var] = {}
+        self.shown: dict[tvm.ir.Var, tuple[relax.Expr, tvm.ir.Var]] = {}
         self.late: dict[tvm.ir.Var, tvm.ir.Var] = {}
         self.event = found.operations[found.loss].var
+        self.computed = {binding.var for binding in found.operations}
 
     def copy(self, binding: relax.VarBinding, *, backward: bool) -> None:
-        """A binding of the function; one of the backward part reads what was made again."""
-        value = self._replaced(binding.value, self._made_again) if backward else binding.value
+        """A binding of the function; one of the backward part reads what was made last."""
+        value = self._replaced(binding.value, self._made_last) if backward else binding.value
         same = value.same_as(binding.value)
         self.bindings.append(binding if same else relax.VarBinding(binding.var, value))
 
@@ -141,23 +151,23 @@ class _Writer:
         self.bindings.append(relax.VarBinding(var, value))
         return var
 
-    def _made_again(self, var: tvm.ir.Var) -> relax.Expr:
+    def _made_last(self, var: tvm.ir.Var) -> tvm.ir.Var:
         """A variable as the backward part reads it."""
-        parts = self.found.parts.get(var, ())
-        if not self.dropped.intersection(parts):
+        if var in self.again or var in self.computed or var not in self.made:
+            return self.again.get(var, var)
+        value = self._replaced(self.made[var], self._made_last)
+        if value.same_as(self.made[var]):
             return var
-        if var not in self.again:
-            # A view, or part of a tuple, of what was made again.
-            value = self._replaced(self.made[var], self._made_again)
-            self.again[var] = self._emit(value, f"{var.name}_again", var.ty)
-        return self.again[var]
+        known = self.shown.get(var)
+        if known is None or not tvm_ffi.structural_equal(known[0], value):
+            self.shown[var] = known = value, self._emit(value, f"{var.name}_again", var.ty)
+        return known[1]
 
     def _as_operand(self, var: tvm.ir.Var) -> relax.Expr:
         """A variable as an operator reads it that runs again: never before the loss is there."""
-        if self.dropped.intersection(self.found.parts.get(var, ())):
-            return self._made_again(var)
-        if not isinstance(var.ty, relax.TensorType):
-            return var
+        last = self._made_last(var)
+        if not last.same_as(var) or not isinstance(var.ty, relax.TensorType):
+            return last
         if var not in self.late:
             self.late[var] = self._emit(after(var, self.event), f"{var.name}_late", var.ty)
         return self.late[var]
