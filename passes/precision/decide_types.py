@@ -37,9 +37,8 @@ from .rounding import rounding
 from .split_pairs import parts_of, split_pairs
 from .wishes import Names, PrecisionWish, fixed_types
 
-
 _AS_CHEAP = 2e-3
-"""What types may cost more than the least, as a share, where they round less: no measurement tells so little."""
+"""What types may cost more than the least, as a share, where they round less; estimates are off by more."""
 
 
 @dataclass

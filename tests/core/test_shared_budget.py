@@ -19,7 +19,14 @@ from tvm_mxplan.core.assignment import (
     assignment_spending,
     solve_assignment,
 )
-from tvm_mxplan.core.shared_budget import Spending, cheapest_within, least_spending, solve_within, spending_of
+from tvm_mxplan.core.shared_budget import (
+    Spending,
+    cheapest_within,
+    least_spending,
+    solve_within,
+    spending_of,
+    thriftiest_of_cheap,
+)
 
 WIDE, SHORT = "wide", "short"
 
@@ -196,3 +203,20 @@ def test_what_is_spent_at_once_counts_conversions() -> None:
     assert spending_of([problem, chain(3)]) == Spending(0.0, 2.0)
     assert spending_of([problem]) == Spending(0.0, 2.0)
     assert spending_of([]) == Spending(0.0, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("margin", [0.0, 0.05, 0.3])
+def test_of_what_costs_little_more_the_one_that_spends_least(seed: int, margin: float) -> None:
+    problem = chain(seed, 4)
+    found = thriftiest_of_cheap(problem, problem, margin)
+    costs = {choices: assignment_cost(problem, choices) for choices in all_choices(problem)}
+    most = (1.0 + margin) * min(costs.values())
+    least = min(assignment_spending(problem, one) for one, cost in costs.items() if cost <= most)
+    assert found.cost == costs[found.choices] <= most
+    assert assignment_spending(problem, found.choices) == least
+
+
+def test_what_spends_nothing_is_left_as_it_is() -> None:
+    problem = AssignmentProblem(((Option(3, (), ()), Option(2, (), ())),), {})
+    assert thriftiest_of_cheap(problem, problem, 0.9) == solve_assignment(problem)

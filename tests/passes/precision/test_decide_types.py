@@ -113,6 +113,28 @@ def test_without_a_bound_everything_that_gains_is_taken_and_what_it_adds_is_know
     assert free[0].spent == pytest.approx(3 * ONE**2 + filters), "the input, and two results"
 
 
+def test_a_residual_stays_in_float32_where_that_costs_as_little() -> None:
+    """One reader is a product, which wants it short; a cast, or a short result, costs the same."""
+    b = Random()
+    stream = b.exp(b.matmul(b.x))
+    inside = b.matmul(stream)
+    joined = b.step("add", ir.Binary("add"), (4, 9), [("src", stream), ("src1", inside)])
+    region = OpenRegion(b.done(joined), Names({}, ()), Constants(b.constants, SHORT))
+    free = {("matmul", WIDE): 20.0, ("matmul", SHORT): 10.0} | {
+        (kind, dtype): 50.0 for kind in ("eltwise", "binary") for dtype in (WIDE, SHORT)
+    }
+
+    class Cheap(Timed):
+        def __call__(self, program, step, layouts, info) -> float:
+            return 0.01 if step.kind == "reorder" else super().__call__(program, step, layouts, info)
+
+    decider = TypeDecider(Takes({}), PrecisionWish("bf16"), SHORT, Cheap(free))  # type: ignore[arg-type]
+    ((program, choice),) = decider.decide([region])
+    types = {step.kind: types for step, types in zip(program.steps, choice.types, strict=True)}
+    assert types["matmul"].read == SHORT
+    assert types["eltwise"].written == types["binary"].read == WIDE
+
+
 def test_what_does_not_fit_says_so() -> None:
     (choice,) = decided(PrecisionWish("auto", {}, 0.5 * ONE), region(1))
     assert choice.kept == {"matmul0": "max_relative_error does not reach for it"}
