@@ -15,9 +15,9 @@
 namespace mxplan::squeeze_excite {
 namespace {
 
-constexpr int64_t kAtOnce = 128;  // pixels of a sum of its own, so that long sums stay accurate
-constexpr int64_t kChains = 4;    // sums that do not wait for each other
-constexpr int kSamples = 4;       // that share what is read of weights
+constexpr int64_t kAtOnce = 32;  // pixels of a sum of its own at least
+constexpr int64_t kChains = 4;   // sums that do not wait for each other
+constexpr int kSamples = 4;      // that share what is read of weights
 
 template <typename Type>
 const Type* As(const void* pointer) {
@@ -32,6 +32,13 @@ MXPLAN_INLINE float Across(Vec vec) {
     for (int64_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
   }
   return lanes[0];
+}
+
+// Pixels of a sum of its own: as many as there are such sums, so that long ones stay accurate.
+inline int64_t AtOnce(int64_t pixels) {
+  int64_t count = kAtOnce;
+  while (count * count < pixels) count += kAtOnce;
+  return count;
 }
 
 // A vector of channels, or at the end of a run a part of one.
@@ -83,79 +90,83 @@ MXPLAN_INLINE void ForRuns(const Image& image, int64_t begin, int64_t end, const
 
 // --- means -----------------------------------------------------------------------------------
 
-// The sum over pixels of each lane; `read` gives the vector of a pixel.
+// The sum of some pixels of each lane; `read` gives the vector of a pixel.
 template <typename Read>
-MXPLAN_INLINE Vec SumOf(int64_t pixels, const Read& read) {
-  Vec total{};
-  for (int64_t begin = 0; begin < pixels; begin += kAtOnce) {
-    const int64_t end = std::min(pixels, begin + kAtOnce);
-    Vec parts[kChains] = {};
-    int64_t pixel = begin;
-    for (; pixel + kChains <= end; pixel += kChains) {
+MXPLAN_INLINE Vec SumOf(int64_t begin, int64_t end, const Read& read) {
+  Vec parts[kChains] = {};
+  int64_t pixel = begin;
+  for (; pixel + kChains <= end; pixel += kChains) {
 #pragma GCC unroll 4
-      for (int64_t i = 0; i < kChains; ++i) parts[i] += read(pixel + i);
-    }
-    for (int64_t i = 0; pixel < end; ++pixel, ++i) parts[i] += read(pixel);
-    total += (parts[0] + parts[1]) + (parts[2] + parts[3]);
+    for (int64_t i = 0; i < kChains; ++i) parts[i] += read(pixel + i);
   }
-  return total;
+  for (int64_t i = 0; pixel < end; ++pixel, ++i) parts[i] += read(pixel);
+  return (parts[0] + parts[1]) + (parts[2] + parts[3]);
 }
 
 // The same for several vectors of channels, each summed in the same order.
 template <int64_t kVectors, typename Type>
-MXPLAN_INLINE void SumSeveral(const Type* src, int64_t pixels, int64_t stride, Vec* totals) {
-  for (int64_t begin = 0; begin < pixels; begin += kAtOnce) {
-    const int64_t end = std::min(pixels, begin + kAtOnce);
-    Vec parts[kChains][kVectors] = {};
-    int64_t pixel = begin;
-    for (; pixel + kChains <= end; pixel += kChains) {
+MXPLAN_INLINE void AddSums(const Type* src, int64_t begin, int64_t end, int64_t stride,
+                           float* totals) {
+  Vec parts[kChains][kVectors] = {};
+  int64_t pixel = begin;
+  for (; pixel + kChains <= end; pixel += kChains) {
 #pragma GCC unroll 4
-      for (int64_t i = 0; i < kChains; ++i) {
+    for (int64_t i = 0; i < kChains; ++i) {
 #pragma GCC unroll 4
-        for (int64_t v = 0; v < kVectors; ++v) {
-          parts[i][v] += LoadAll(src + (pixel + i) * stride + v * kLanes);
-        }
-      }
-    }
-    for (int64_t i = 0; pixel < end; ++pixel, ++i) {
       for (int64_t v = 0; v < kVectors; ++v) {
-        parts[i][v] += LoadAll(src + pixel * stride + v * kLanes);
+        parts[i][v] += LoadAll(src + (pixel + i) * stride + v * kLanes);
       }
     }
-#pragma GCC unroll 4
+  }
+  for (int64_t i = 0; pixel < end; ++pixel, ++i) {
     for (int64_t v = 0; v < kVectors; ++v) {
-      totals[v] += (parts[0][v] + parts[1][v]) + (parts[2][v] + parts[3][v]);
+      parts[i][v] += LoadAll(src + pixel * stride + v * kLanes);
     }
+  }
+#pragma GCC unroll 4
+  for (int64_t v = 0; v < kVectors; ++v) {
+    float* total = totals + v * kLanes;
+    Store(total, Load(total) + ((parts[0][v] + parts[1][v]) + (parts[2][v] + parts[3][v])));
   }
 }
 
+// Some pixels of all channels of a run, which stand side by side, before the next ones.
 template <typename Type>
 void MeansSideBySide(const Image& image, const Type* src, int64_t begin, int64_t end,
                      float* means) {
   const auto pixels = static_cast<float>(image.pixels);
+  const int64_t stride = image.pixel_stride, at_once = AtOnce(image.pixels);
+  std::fill(means + begin, means + end, 0.0F);
   ForRuns(image, begin, end, [&](int64_t place, int64_t channel, int64_t count) {
-    ForVectors(count, [&](int64_t at, auto vectors, auto some) {
-      constexpr int64_t kVectors = decltype(vectors)::value;
-      const Type* from = src + place + at;
-      float* to = means + channel + at;
-      if constexpr (kVectors > 1) {
-        Vec totals[kVectors] = {};
-        SumSeveral<kVectors>(from, image.pixels, image.pixel_stride, totals);
-        for (int64_t v = 0; v < kVectors; ++v) Store(to + v * kLanes, totals[v] / pixels);
-      } else {
-        auto read = [&](int64_t pixel) { return some.From(from + pixel * image.pixel_stride); };
-        some.To(to, SumOf(image.pixels, read) / pixels);
-      }
-    });
+    for (int64_t first = 0; first < image.pixels; first += at_once) {
+      const int64_t last = std::min(image.pixels, first + at_once);
+      ForVectors(count, [&](int64_t at, auto vectors, auto some) {
+        constexpr int64_t kVectors = decltype(vectors)::value;
+        const Type* from = src + place + at;
+        float* to = means + channel + at;
+        if constexpr (kVectors > 1) {
+          AddSums<kVectors>(from, first, last, stride, to);
+        } else {
+          auto read = [&](int64_t pixel) { return some.From(from + pixel * stride); };
+          some.To(to, some.From(to) + SumOf(first, last, read));
+        }
+      });
+    }
   });
+  for (int64_t channel = begin; channel < end; ++channel) means[channel] /= pixels;
 }
 
 template <typename Type>
 void MeansAlone(const Image& image, const Type* src, int64_t begin, int64_t end, float* means) {
   const int64_t vectors = image.pixels / kLanes, rest = image.pixels % kLanes;
+  const int64_t at_once = AtOnce(vectors);
   for (int64_t channel = begin; channel < end; ++channel) {
     const Type* from = src + channel * image.group_stride;
-    Vec sum = SumOf(vectors, [&](int64_t at) { return LoadAll(from + at * kLanes); });
+    Vec sum{};
+    for (int64_t first = 0; first < vectors; first += at_once) {
+      sum += SumOf(first, std::min(vectors, first + at_once),
+                   [&](int64_t at) { return LoadAll(from + at * kLanes); });
+    }
     if (rest > 0) sum += LoadFirst(from + vectors * kLanes, rest);
     means[channel] = Across(sum) / static_cast<float>(image.pixels);
   }
@@ -218,30 +229,33 @@ MXPLAN_INLINE void RowsOf(const Product& of, const float* src, int64_t begin, in
   }
 }
 
+// Weights are read as they stand, one row after the other; sums are in the nearest cache.
 template <typename Type, int kCount>
 MXPLAN_INLINE void ColumnsOf(const Product& of, const float* src, int64_t begin, int64_t end,
                              float* dst) {
-  ForVectors(end - begin, [&](int64_t at, auto vectors, auto some) {
-    constexpr int64_t kVectors = decltype(vectors)::value;
-    const int64_t column = begin + at;
-    Vec sums[kCount][kVectors] = {};
-    for (int64_t input = 0; input < of.inputs; ++input) {
-      const Type* weights = As<Type>(of.weights) + input * of.outputs + column;
+  for (int s = 0; s < kCount; ++s) {
+    float* sums = dst + s * of.dst_stride;
+    if (of.bias != nullptr) {
+      std::copy(of.bias + begin, of.bias + end, sums + begin);
+    } else {
+      std::fill(sums + begin, sums + end, 0.0F);
+    }
+  }
+  for (int64_t input = 0; input < of.inputs; ++input) {
+    const Type* weights = As<Type>(of.weights) + input * of.outputs + begin;
+    ForVectors(end - begin, [&](int64_t at, auto vectors, auto some) {
+      constexpr int64_t kVectors = decltype(vectors)::value;
 #pragma GCC unroll 4
       for (int64_t v = 0; v < kVectors; ++v) {
-        const Vec factors = some.From(weights + v * kLanes);
+        const Vec factors = some.From(weights + at + v * kLanes);
 #pragma GCC unroll 4
-        for (int s = 0; s < kCount; ++s) sums[s][v] += factors * src[s * of.src_stride + input];
+        for (int s = 0; s < kCount; ++s) {
+          float* sum = dst + s * of.dst_stride + begin + at + v * kLanes;
+          some.To(sum, some.From(sum) + factors * src[s * of.src_stride + input]);
+        }
       }
-    }
-    for (int s = 0; s < kCount; ++s) {
-      for (int64_t v = 0; v < kVectors; ++v) {
-        const int64_t place = column + v * kLanes;
-        const Vec bias = of.bias ? some.From(of.bias + place) : Vec{};
-        some.To(dst + s * of.dst_stride + place, sums[s][v] + bias);
-      }
-    }
-  });
+    });
+  }
 }
 
 template <typename Work, typename One>
@@ -293,31 +307,27 @@ template <bool kEnds, typename Type>
 MXPLAN_INLINE void ScaleSideBySide(const Image& image, const Type* src, int64_t begin, int64_t end,
                                    const float* gates, const Ending& ending, Type* dst) {
   ForRuns(image, begin, end, [&](int64_t first, int64_t channel, int64_t run) {
-    ForVectors(run, [&](int64_t at, auto vectors, auto some) {
-      constexpr int64_t kVectors = decltype(vectors)::value;
-      Vec factors[kVectors];
-      for (int64_t v = 0; v < kVectors; ++v) {
-        factors[v] = some.From(gates + channel + at + v * kLanes);
-      }
-      // Channels that fill a block up stay 0 whatever functions make of it.
-      const int64_t there = image.channels - channel - at;
-      for (int64_t pixel = 0; pixel < image.pixels; ++pixel) {
+    for (int64_t pixel = 0; pixel < image.pixels; ++pixel) {
+      ForVectors(run, [&](int64_t at, auto vectors, auto some) {
+        constexpr int64_t kVectors = decltype(vectors)::value;
 #pragma GCC unroll 4
         for (int64_t v = 0; v < kVectors; ++v) {
+          const int64_t of = channel + at + v * kLanes;
           const int64_t place = first + at + pixel * image.pixel_stride + v * kLanes;
-          Vec x = some.From(src + place) * factors[v];
+          Vec x = some.From(src + place) * some.From(gates + of);
           if constexpr (kEnds) {
             x = Ended(ending, x, place, dst, some);
-            if (there < kVectors * some.count) {
+            // Channels that fill a block up stay 0 whatever functions make of it.
+            if (image.channels - of < some.count) {
               for (int64_t lane = 0; lane < kLanes; ++lane) {
-                x[lane] = v * kLanes + lane < there ? x[lane] : 0.0F;
+                x[lane] = of + lane < image.channels ? x[lane] : 0.0F;
               }
             }
           }
           some.To(dst + place, x);
         }
-      }
-    });
+      });
+    }
   });
 }
 
