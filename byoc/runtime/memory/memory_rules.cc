@@ -204,7 +204,9 @@ class Checker {
     bool sums = std::any_of(step.post_ops.begin(), step.post_ops.end(), is_sum);
     if (sums)
       return program_.values[static_cast<size_t>(dst)].alias_of == value && !Reads(step, value);
-    return (step.kind == "eltwise" || step.kind == "binary") && !ReadByPostOp(step, value);
+    const bool elementwise =
+        step.kind == "eltwise" || step.kind == "binary" || step.kind == "squeeze_excite";
+    return elementwise && !ReadByPostOp(step, value);
   }
 
   static bool Reads(const Step& step, int value) {

@@ -66,6 +66,17 @@ def test_elementwise_steps_write_over_what_they_read_last() -> None:
     assert [program.values[step.dst].alias_offset for step in program.steps] == [0, 0, 0]
 
 
+def test_an_image_times_its_gates_stands_where_the_image_did() -> None:
+    b = Small()
+    x = b.relu(b.x)
+    attrs = ir.SqueezeExcite("linear", 1.0, 0.0, "logistic", 0.0, 0.0)
+    weights = b.constant(np.ones((8, 8), "float32"))
+    scaled = b.step("scaled", attrs, SHAPE, [("src", x), ("weights", weights)])
+    b.write_output(b.conv(scaled), b.out)
+    program = b.program()
+    assert homes(shared(program))[:2] == 2 * [program.values[x].name]
+
+
 def test_what_was_written_over_is_kept_until_its_new_bytes_are_read_last() -> None:
     """The second relu's result has the first one's bytes, and is read again behind the third."""
     b = Small()

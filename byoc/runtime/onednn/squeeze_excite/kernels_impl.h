@@ -3,6 +3,7 @@
 //
 // A channel's sum is made in the same order whatever its neighbours and however many threads.
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -15,9 +16,9 @@
 namespace mxplan::squeeze_excite {
 namespace {
 
-constexpr int64_t kAtOnce = 128;  // pixels of a sum of its own, so that long sums stay accurate
-constexpr int64_t kChains = 4;    // sums that do not wait for each other
-constexpr int kSamples = 4;       // that share what is read of weights
+constexpr int64_t kAtOnce = 32;  // pixels of a sum of its own at least
+constexpr int64_t kChains = 4;   // sums that do not wait for each other
+constexpr int kSamples = 4;      // that share what is read of weights
 
 template <typename Type>
 const Type* As(const void* pointer) {
@@ -32,6 +33,13 @@ MXPLAN_INLINE float Across(Vec vec) {
     for (int64_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
   }
   return lanes[0];
+}
+
+// Pixels of a sum of its own: as many as there are such sums, so that long ones stay accurate.
+inline int64_t AtOnce(int64_t pixels) {
+  int64_t count = kAtOnce;
+  while (count * count < pixels) count += kAtOnce;
+  return count;
 }
 
 // A vector of channels, or at the end of a run a part of one.
@@ -83,79 +91,83 @@ MXPLAN_INLINE void ForRuns(const Image& image, int64_t begin, int64_t end, const
 
 // --- means -----------------------------------------------------------------------------------
 
-// The sum over pixels of each lane; `read` gives the vector of a pixel.
+// The sum of some pixels of each lane; `read` gives the vector of a pixel.
 template <typename Read>
-MXPLAN_INLINE Vec SumOf(int64_t pixels, const Read& read) {
-  Vec total{};
-  for (int64_t begin = 0; begin < pixels; begin += kAtOnce) {
-    const int64_t end = std::min(pixels, begin + kAtOnce);
-    Vec parts[kChains] = {};
-    int64_t pixel = begin;
-    for (; pixel + kChains <= end; pixel += kChains) {
+MXPLAN_INLINE Vec SumOf(int64_t begin, int64_t end, const Read& read) {
+  Vec parts[kChains] = {};
+  int64_t pixel = begin;
+  for (; pixel + kChains <= end; pixel += kChains) {
 #pragma GCC unroll 4
-      for (int64_t i = 0; i < kChains; ++i) parts[i] += read(pixel + i);
-    }
-    for (int64_t i = 0; pixel < end; ++pixel, ++i) parts[i] += read(pixel);
-    total += (parts[0] + parts[1]) + (parts[2] + parts[3]);
+    for (int64_t i = 0; i < kChains; ++i) parts[i] += read(pixel + i);
   }
-  return total;
+  for (int64_t i = 0; pixel < end; ++pixel, ++i) parts[i] += read(pixel);
+  return (parts[0] + parts[1]) + (parts[2] + parts[3]);
 }
 
 // The same for several vectors of channels, each summed in the same order.
 template <int64_t kVectors, typename Type>
-MXPLAN_INLINE void SumSeveral(const Type* src, int64_t pixels, int64_t stride, Vec* totals) {
-  for (int64_t begin = 0; begin < pixels; begin += kAtOnce) {
-    const int64_t end = std::min(pixels, begin + kAtOnce);
-    Vec parts[kChains][kVectors] = {};
-    int64_t pixel = begin;
-    for (; pixel + kChains <= end; pixel += kChains) {
+MXPLAN_INLINE void AddSums(const Type* src, int64_t begin, int64_t end, int64_t stride,
+                           float* totals) {
+  Vec parts[kChains][kVectors] = {};
+  int64_t pixel = begin;
+  for (; pixel + kChains <= end; pixel += kChains) {
 #pragma GCC unroll 4
-      for (int64_t i = 0; i < kChains; ++i) {
+    for (int64_t i = 0; i < kChains; ++i) {
 #pragma GCC unroll 4
-        for (int64_t v = 0; v < kVectors; ++v) {
-          parts[i][v] += LoadAll(src + (pixel + i) * stride + v * kLanes);
-        }
-      }
-    }
-    for (int64_t i = 0; pixel < end; ++pixel, ++i) {
       for (int64_t v = 0; v < kVectors; ++v) {
-        parts[i][v] += LoadAll(src + pixel * stride + v * kLanes);
+        parts[i][v] += LoadAll(src + (pixel + i) * stride + v * kLanes);
       }
     }
-#pragma GCC unroll 4
+  }
+  for (int64_t i = 0; pixel < end; ++pixel, ++i) {
     for (int64_t v = 0; v < kVectors; ++v) {
-      totals[v] += (parts[0][v] + parts[1][v]) + (parts[2][v] + parts[3][v]);
+      parts[i][v] += LoadAll(src + pixel * stride + v * kLanes);
     }
+  }
+#pragma GCC unroll 4
+  for (int64_t v = 0; v < kVectors; ++v) {
+    float* total = totals + v * kLanes;
+    Store(total, Load(total) + ((parts[0][v] + parts[1][v]) + (parts[2][v] + parts[3][v])));
   }
 }
 
+// Some pixels of all channels of a run, which stand side by side, before the next ones.
 template <typename Type>
 void MeansSideBySide(const Image& image, const Type* src, int64_t begin, int64_t end,
                      float* means) {
   const auto pixels = static_cast<float>(image.pixels);
+  const int64_t stride = image.pixel_stride, at_once = AtOnce(image.pixels);
+  std::fill(means + begin, means + end, 0.0F);
   ForRuns(image, begin, end, [&](int64_t place, int64_t channel, int64_t count) {
-    ForVectors(count, [&](int64_t at, auto vectors, auto some) {
-      constexpr int64_t kVectors = decltype(vectors)::value;
-      const Type* from = src + place + at;
-      float* to = means + channel + at;
-      if constexpr (kVectors > 1) {
-        Vec totals[kVectors] = {};
-        SumSeveral<kVectors>(from, image.pixels, image.pixel_stride, totals);
-        for (int64_t v = 0; v < kVectors; ++v) Store(to + v * kLanes, totals[v] / pixels);
-      } else {
-        auto read = [&](int64_t pixel) { return some.From(from + pixel * image.pixel_stride); };
-        some.To(to, SumOf(image.pixels, read) / pixels);
-      }
-    });
+    for (int64_t first = 0; first < image.pixels; first += at_once) {
+      const int64_t last = std::min(image.pixels, first + at_once);
+      ForVectors(count, [&](int64_t at, auto vectors, auto some) {
+        constexpr int64_t kVectors = decltype(vectors)::value;
+        const Type* from = src + place + at;
+        float* to = means + channel + at;
+        if constexpr (kVectors > 1) {
+          AddSums<kVectors>(from, first, last, stride, to);
+        } else {
+          auto read = [&](int64_t pixel) { return some.From(from + pixel * stride); };
+          some.To(to, some.From(to) + SumOf(first, last, read));
+        }
+      });
+    }
   });
+  for (int64_t channel = begin; channel < end; ++channel) means[channel] /= pixels;
 }
 
 template <typename Type>
 void MeansAlone(const Image& image, const Type* src, int64_t begin, int64_t end, float* means) {
   const int64_t vectors = image.pixels / kLanes, rest = image.pixels % kLanes;
+  const int64_t at_once = AtOnce(vectors);
   for (int64_t channel = begin; channel < end; ++channel) {
     const Type* from = src + channel * image.group_stride;
-    Vec sum = SumOf(vectors, [&](int64_t at) { return LoadAll(from + at * kLanes); });
+    Vec sum{};
+    for (int64_t first = 0; first < vectors; first += at_once) {
+      sum += SumOf(first, std::min(vectors, first + at_once),
+                   [&](int64_t at) { return LoadAll(from + at * kLanes); });
+    }
     if (rest > 0) sum += LoadFirst(from + vectors * kLanes, rest);
     means[channel] = Across(sum) / static_cast<float>(image.pixels);
   }
@@ -218,30 +230,33 @@ MXPLAN_INLINE void RowsOf(const Product& of, const float* src, int64_t begin, in
   }
 }
 
+// Weights are read as they stand, one row after the other; sums are in the nearest cache.
 template <typename Type, int kCount>
 MXPLAN_INLINE void ColumnsOf(const Product& of, const float* src, int64_t begin, int64_t end,
                              float* dst) {
-  ForVectors(end - begin, [&](int64_t at, auto vectors, auto some) {
-    constexpr int64_t kVectors = decltype(vectors)::value;
-    const int64_t column = begin + at;
-    Vec sums[kCount][kVectors] = {};
-    for (int64_t input = 0; input < of.inputs; ++input) {
-      const Type* weights = As<Type>(of.weights) + input * of.outputs + column;
+  for (int s = 0; s < kCount; ++s) {
+    float* sums = dst + s * of.dst_stride;
+    if (of.bias != nullptr) {
+      std::copy(of.bias + begin, of.bias + end, sums + begin);
+    } else {
+      std::fill(sums + begin, sums + end, 0.0F);
+    }
+  }
+  for (int64_t input = 0; input < of.inputs; ++input) {
+    const Type* weights = As<Type>(of.weights) + input * of.outputs + begin;
+    ForVectors(end - begin, [&](int64_t at, auto vectors, auto some) {
+      constexpr int64_t kVectors = decltype(vectors)::value;
 #pragma GCC unroll 4
       for (int64_t v = 0; v < kVectors; ++v) {
-        const Vec factors = some.From(weights + v * kLanes);
+        const Vec factors = some.From(weights + at + v * kLanes);
 #pragma GCC unroll 4
-        for (int s = 0; s < kCount; ++s) sums[s][v] += factors * src[s * of.src_stride + input];
+        for (int s = 0; s < kCount; ++s) {
+          float* sum = dst + s * of.dst_stride + begin + at + v * kLanes;
+          some.To(sum, some.From(sum) + factors * src[s * of.src_stride + input]);
+        }
       }
-    }
-    for (int s = 0; s < kCount; ++s) {
-      for (int64_t v = 0; v < kVectors; ++v) {
-        const int64_t place = column + v * kLanes;
-        const Vec bias = of.bias ? some.From(of.bias + place) : Vec{};
-        some.To(dst + s * of.dst_stride + place, sums[s][v] + bias);
-      }
-    }
-  });
+    });
+  }
 }
 
 template <typename Work, typename One>
@@ -277,51 +292,77 @@ void ByColumns(const Product& of, const float* src, int64_t begin, int64_t end, 
 
 // --- pixels ----------------------------------------------------------------------------------
 
-// What is stored at `place` of an image for the number x behind its gate.
-template <typename Type, typename Part>
-MXPLAN_INLINE Vec Ended(const Ending& ending, Vec x, int64_t place, const Type* dst,
-                        const Part& some) {
-  for (int64_t op = 0; op < ending.count; ++op) {
-    const bool sum = ending.post_ops[op].code == post_ops::PostOp::Code::kSum;
-    const Type* other = sum ? dst : As<Type>(ending.others[op]);
-    x = mxplan::Apply(ending.post_ops[op], x, other ? some.From(other + place) : Vec{});
-  }
-  return x;
+// What follows the gates: nothing, a tensor that is added, that and a ReLU, or whatever it is.
+enum class Follows : uint8_t { kNothing, kAdded, kAddedAndRelu, kAny };
+
+inline bool Adds(const post_ops::PostOp& post_op) {
+  using Code = post_ops::PostOp::Code;
+  return post_op.code == Code::kAdd || (post_op.code == Code::kSum && post_op.alpha == 1);
 }
 
-template <bool kEnds, typename Type>
+inline Follows FollowsOf(const Ending& ending) {
+  if (ending.count == 0) return Follows::kNothing;
+  if (ending.count > 2 || !Adds(ending.post_ops[0])) return Follows::kAny;
+  if (ending.count == 1) return Follows::kAdded;
+  const bool relu = ending.post_ops[1].code == post_ops::PostOp::Code::kRelu;
+  return relu ? Follows::kAddedAndRelu : Follows::kAny;
+}
+
+template <typename Type>
+MXPLAN_INLINE const Type* OtherOf(const Ending& ending, int64_t op, const Type* dst) {
+  const bool sum = ending.post_ops[op].code == post_ops::PostOp::Code::kSum;
+  return sum ? dst : As<Type>(ending.others[op]);
+}
+
+// What is stored at `place` of an image for the numbers x behind their gates.
+template <Follows kFollows, int64_t kVectors, typename Type, typename Part>
+MXPLAN_INLINE void End(const Ending& ending, int64_t place, const Type* dst, const Part& some,
+                       Vec* x) {
+  if constexpr (kFollows == Follows::kAny) {
+    for (int64_t op = 0; op < ending.count; ++op) {
+      const Type* other = OtherOf(ending, op, dst);
+      for (int64_t v = 0; v < kVectors; ++v) {
+        const Vec second = other ? some.From(other + place + v * kLanes) : Vec{};
+        x[v] = mxplan::Apply(ending.post_ops[op], x[v], second);
+      }
+    }
+  } else if constexpr (kFollows != Follows::kNothing) {
+    const Type* other = OtherOf(ending, 0, dst);
+#pragma GCC unroll 4
+    for (int64_t v = 0; v < kVectors; ++v) {
+      x[v] += some.From(other + place + v * kLanes);
+      if constexpr (kFollows == Follows::kAddedAndRelu) x[v] = x[v] < 0 ? Vec{} : x[v];
+    }
+  }
+}
+
+template <Follows kFollows, typename Type>
 MXPLAN_INLINE void ScaleSideBySide(const Image& image, const Type* src, int64_t begin, int64_t end,
                                    const float* gates, const Ending& ending, Type* dst) {
   ForRuns(image, begin, end, [&](int64_t first, int64_t channel, int64_t run) {
-    ForVectors(run, [&](int64_t at, auto vectors, auto some) {
-      constexpr int64_t kVectors = decltype(vectors)::value;
-      Vec factors[kVectors];
-      for (int64_t v = 0; v < kVectors; ++v) {
-        factors[v] = some.From(gates + channel + at + v * kLanes);
-      }
-      // Channels that fill a block up stay 0 whatever functions make of it.
-      const int64_t there = image.channels - channel - at;
-      for (int64_t pixel = 0; pixel < image.pixels; ++pixel) {
+    for (int64_t pixel = 0; pixel < image.pixels; ++pixel) {
+      ForVectors(run, [&](int64_t at, auto vectors, auto some) {
+        constexpr int64_t kVectors = decltype(vectors)::value;
+        const int64_t of = channel + at, place = first + at + pixel * image.pixel_stride;
+        Vec x[kVectors];
 #pragma GCC unroll 4
         for (int64_t v = 0; v < kVectors; ++v) {
-          const int64_t place = first + at + pixel * image.pixel_stride + v * kLanes;
-          Vec x = some.From(src + place) * factors[v];
-          if constexpr (kEnds) {
-            x = Ended(ending, x, place, dst, some);
-            if (there < kVectors * some.count) {
-              for (int64_t lane = 0; lane < kLanes; ++lane) {
-                x[lane] = v * kLanes + lane < there ? x[lane] : 0.0F;
-              }
-            }
-          }
-          some.To(dst + place, x);
+          x[v] = some.From(src + place + v * kLanes) * some.From(gates + of + v * kLanes);
         }
-      }
-    });
+        End<kFollows, kVectors>(ending, place, dst, some, x);
+#pragma GCC unroll 4
+        for (int64_t v = 0; v < kVectors; ++v) some.To(dst + place + v * kLanes, x[v]);
+        if constexpr (kFollows == Follows::kAny) {  // channels that fill a block up stay 0 whatever
+                                                    // is made of them
+          const int64_t there = std::max<int64_t>(image.channels - of, 0);
+          for (int64_t lane = there; lane < kVectors * some.count; ++lane) dst[place + lane] = 0;
+        }
+      });
+    }
   });
 }
 
-template <bool kEnds, typename Type>
+template <Follows kFollows, typename Type>
 MXPLAN_INLINE void ScaleAlone(const Image& image, const Type* src, int64_t begin, int64_t end,
                               const float* gates, const Ending& ending, Type* dst) {
   for (int64_t channel = begin; channel < end; ++channel) {
@@ -329,13 +370,15 @@ MXPLAN_INLINE void ScaleAlone(const Image& image, const Type* src, int64_t begin
     const Vec factor = Broadcast(gates[channel]);
     ForVectors(image.pixels, [&](int64_t at, auto vectors, auto some) {
       constexpr int64_t kVectors = decltype(vectors)::value;
+      const int64_t place = first + at;
+      Vec x[kVectors];
 #pragma GCC unroll 4
       for (int64_t v = 0; v < kVectors; ++v) {
-        const int64_t place = first + at + v * kLanes;
-        Vec x = some.From(src + place) * factor;
-        if constexpr (kEnds) x = Ended(ending, x, place, dst, some);
-        some.To(dst + place, x);
+        x[v] = some.From(src + place + v * kLanes) * factor;
       }
+      End<kFollows, kVectors>(ending, place, dst, some, x);
+#pragma GCC unroll 4
+      for (int64_t v = 0; v < kVectors; ++v) some.To(dst + place + v * kLanes, x[v]);
     });
   }
 }
@@ -343,10 +386,21 @@ MXPLAN_INLINE void ScaleAlone(const Image& image, const Type* src, int64_t begin
 template <typename Type>
 void Scale(const Image& image, const void* src, int64_t begin, int64_t end, const float* gates,
            const Ending& ending, void* dst) {
-  const bool alone = image.together == 1, ends = ending.count > 0;
-  auto* work = alone ? (ends ? ScaleAlone<true, Type> : ScaleAlone<false, Type>)
-                     : (ends ? ScaleSideBySide<true, Type> : ScaleSideBySide<false, Type>);
-  work(image, As<Type>(src), begin, end, gates, ending, static_cast<Type*>(dst));
+  auto scaled = [&](auto follows) {
+    constexpr Follows kFollows = decltype(follows)::value;
+    auto* work = image.together == 1 ? ScaleAlone<kFollows, Type> : ScaleSideBySide<kFollows, Type>;
+    work(image, As<Type>(src), begin, end, gates, ending, static_cast<Type*>(dst));
+  };
+  switch (FollowsOf(ending)) {
+    case Follows::kNothing:
+      return scaled(std::integral_constant<Follows, Follows::kNothing>());
+    case Follows::kAdded:
+      return scaled(std::integral_constant<Follows, Follows::kAdded>());
+    case Follows::kAddedAndRelu:
+      return scaled(std::integral_constant<Follows, Follows::kAddedAndRelu>());
+    case Follows::kAny:
+      return scaled(std::integral_constant<Follows, Follows::kAny>());
+  }
 }
 
 Kernels Get(const char* name) {

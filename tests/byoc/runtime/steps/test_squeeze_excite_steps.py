@@ -189,6 +189,19 @@ def test_what_follows_is_done_at_once(layout: str, channels: int, dtype: str) ->
     np.testing.assert_allclose(b.run(x, more).astype("float64"), wanted, **close)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS[1:])
+@pytest.mark.parametrize(("samples", "channels"), [(1, 40), (8, 24), (3, 330)])
+def test_the_result_may_stand_where_the_image_did(layout: str, samples: int, channels: int) -> None:
+    x, gates = random(samples, channels, 14, 9) + 0.5, Gates.of(channels, 12)
+    b = Builder()
+    stored = b.local(x.shape, layout)
+    made = b.view(stored, x.shape, layout)
+    b.step(ir.Reorder(), src=b.input(x.shape), dst=stored)
+    step(b, gates, src=stored, dst=made)
+    b.step(ir.Reorder(), src=made, dst=b.output(x.shape))
+    np.testing.assert_allclose(b.run(x), expected(x, gates), rtol=1e-5, atol=2e-6)
+
+
 def test_weights_are_read_in_either_order() -> None:
     x, gates = random(1, 20, 6, 6) + 0.5, Gates.of(20, 7)
     b = Builder()
