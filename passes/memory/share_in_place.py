@@ -3,10 +3,10 @@
 Before   v3 = convolution(x, w) post_ops=[binary add v2, relu]       v2 is not read again
 After    v3 = convolution(x, w) post_ops=[sum, relu]                 v3 aliases v2
 
-Also elementwise and binary steps, and images times their gates, over their source.  A result goes in place only where the source dies in
-this step, no other alias of its bytes is read later, layouts and bytes agree, and the source is the
-region's own, or a view of all bytes of such a one.  The caller asks the backend again and keeps the old
-form where an implementation would change.
+Also elementwise and binary steps, and images times their gates, over their source.  A result goes in place
+only where the source dies in this step, no other alias of its bytes is read later, layouts and bytes agree,
+and the source is the region's own, or a view of all bytes of such a one.  The caller asks the backend again
+and keeps the old form where an implementation would change.
 """
 
 from __future__ import annotations
