@@ -172,7 +172,7 @@ def _fitted(
         return drawn(shape, place, divisor=4.0 * math.sqrt(depth))
     if isinstance(step.attrs, ir.SqueezeExcite) and use.role.endswith("weights"):
         # Gates that differ, though means lie close together.
-        return drawn(shape, place, divisor=math.sqrt(shape[1]) / 4.0)
+        return drawn(shape, place, divisor=math.sqrt(shape[1]))
     if isinstance(step.attrs, ir.RecurrentTraining | ir.RecurrentBackward):
         # Likewise; gates that were kept lie within 1, as results of their functions do.
         depth = shape[2] if use.role == "recurrence" else 1

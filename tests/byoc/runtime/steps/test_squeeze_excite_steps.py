@@ -215,6 +215,13 @@ def test_weights_are_read_in_either_order() -> None:
     np.testing.assert_allclose(b.run(x), expected(x, plain), rtol=1e-5, atol=2e-6)
 
 
+def test_gates_too_small_for_a_normal_number_may_be_0() -> None:
+    """And opcheck takes that for right, as verification does."""
+    x, gates = random(1, 24, 5, 5) + 0.5, Gates.of(24, 6)
+    gates = replace(gates, gate_bias=np.linspace(-120, -80, 24, dtype="float32"))
+    np.testing.assert_allclose(run(x, gates), expected(x, gates), rtol=1e-4, atol=1e-37)
+
+
 def test_infinities_and_nan_stay_in_their_samples() -> None:
     x, gates = random(3, 24, 5, 5), replace(Gates.of(24, 6), function=SWISH)
     x[1, 3, 2, 2] = np.nan

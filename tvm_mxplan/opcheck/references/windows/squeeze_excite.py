@@ -14,7 +14,10 @@ from ..operands import Operands
 
 
 def squeeze_excite(attrs: ir.SqueezeExcite, operands: Operands) -> Estimate:
-    """Errors of means become those of products, and those, through the functions, the gates'."""
+    """Errors of means become those of products, and those, through the functions, the gates'.
+
+    A gate below the smallest normal number may be 0.
+    """
     src = operands.src
     pixels = math.prod(src.shape[2:])
     flat = src.reshape(*src.shape[:2], pixels)
@@ -26,7 +29,7 @@ def squeeze_excite(attrs: ir.SqueezeExcite, operands: Operands) -> Estimate:
         made = _product(made, gate_weights, operands.get("gate_bias"))
     made = apply_eltwise(made, attrs.gate, attrs.gate_alpha, attrs.gate_beta)
     per_channel = (*src.shape[:2], *(1,) * (src.ndim - 2))
-    error = np.broadcast_to(made.error, made.value.shape).reshape(per_channel)
+    error = np.broadcast_to(made.error, made.value.shape).reshape(per_channel) + np.finfo(np.float32).tiny
     gates = Estimate(made.value.reshape(per_channel), error)
     return apply_binary(gates, "mul", src)
 
