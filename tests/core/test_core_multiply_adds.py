@@ -52,6 +52,13 @@ def filters(groups: int = 1) -> ir.ConvolutionBackwardWeights:
             ),
             2 * 4 * 7 * 9 * (16 + 5),
         ),
+        (
+            program(
+                ir.SqueezeExcite("relu", 0.0, 0.0, "logistic", 0.0, 0.0), (3, 8, 7, 7),
+                src=(3, 8, 7, 7), weights=(5, 8), bias=(5,), gate_weights=(8, 5),
+            ),
+            3 * 2 * 8 * 5,
+        ),
         (program(ir.InnerProduct(), (4, 5), src=(4, 6, 3, 2), weights=(5, 6, 3, 2)), 4 * 5 * 36),
         (program(convolution(), (Symbol("n"), 12, 7, 7), src=(Symbol("n"), 6, 9, 8), weights=(12, 6, 3, 2)),
          12 * 49 * 36),

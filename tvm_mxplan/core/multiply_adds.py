@@ -42,6 +42,9 @@ def of_step(program: ir.Program, step: ir.Step) -> int:
         past = any(operand.role == "past_key" for operand in step.operands)
         keys = _size(key[2:3]) + (_size(shape("past_key")[2:3]) if past else 0)
         return _size(query[:3]) * keys * (_size(query[3:]) + _size(value[3:]))
+    if isinstance(attrs, ir.SqueezeExcite):
+        gates = [operand.role for operand in step.operands if operand.role.endswith("weights")]
+        return _size(dst[:1]) * sum(_size(shape(role)) for role in gates)
     if isinstance(attrs, ir.Recurrent):
         return _size(dst[:2]) * (_size(shape("weights")) + _size(shape("recurrence")))
     if isinstance(attrs, ir.RecurrentTraining | ir.RecurrentBackward):

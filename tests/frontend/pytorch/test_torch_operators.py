@@ -125,7 +125,7 @@ class _All(torch.nn.Module):
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
-    """What PyTorch says and what a compiled function does, of all cases, which run in one module."""
+    """Results of PyTorch and of a compiled function, of all cases, which run in one module."""
     inputs = {name: list(given) for name, (_, *given) in CASES.items()}
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # of variances of too few numbers

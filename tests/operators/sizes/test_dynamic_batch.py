@@ -16,7 +16,7 @@ from tvm_mxplan.testing.reference import relative_l2
 def squeeze_and_excite(g: Graph) -> tuple[str, dict[str, int]]:
     x = g.op("Relu", g.batch_norm(g.conv(g.input(3, 3, 7, 7), 3, 17), 17))
     gate = g.op("Sigmoid", g.conv(g.op("GlobalAveragePool", x), 17, 17, kernel=1))
-    return g.op("Mul", x, gate), {"convolution": 2, "pooling": 1, "binary": 1}
+    return g.op("Mul", x, gate), {"convolution": 1, "squeeze_excite": 1}
 
 
 def attention(g: Graph) -> tuple[str, dict[str, int]]:

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "onednn/attention/kernels.h"
-#include "onednn/shorts_impl.h"
+#include "onednn/vectors/shorts_impl.h"
 
 namespace mxplan::attention {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "onednn/lanes_impl.h"
+#include "onednn/vectors/lanes_impl.h"
 
 namespace mxplan::attention {
 namespace {

@@ -1,8 +1,8 @@
 // The kernels for vectors of MXPLAN_LANES numbers; included once for each instruction set, by a
 // file that names it.  Everything is in an unnamed namespace.
 #include "onednn/conversion/kernels.h"
-#include "onednn/lanes_impl.h"
-#include "onednn/shorts_impl.h"
+#include "onednn/vectors/lanes_impl.h"
+#include "onednn/vectors/shorts_impl.h"
 
 namespace mxplan::conversion {
 namespace {

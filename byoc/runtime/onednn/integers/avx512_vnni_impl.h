@@ -10,7 +10,7 @@
 // Headers of GCC leave what no lane takes over undefined, and warn of that themselves.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
-#include "onednn/lanes_impl.h"
+#include "onednn/vectors/lanes_impl.h"
 
 namespace mxplan::integers {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "onednn/integers/kernels.h"
 #include "onednn/post_ops/apply_impl.h"
-#include "onednn/shorts_impl.h"
+#include "onednn/vectors/shorts_impl.h"
 
 namespace mxplan::integers {
 namespace {

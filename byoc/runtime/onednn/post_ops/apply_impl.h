@@ -1,7 +1,7 @@
 // Post-ops on vectors of MXPLAN_LANES floats; included once for each instruction set, as
 // lanes_impl.h is.
-#include "onednn/lanes_impl.h"
 #include "onednn/post_ops/codes.h"
+#include "onednn/vectors/lanes_impl.h"
 
 namespace mxplan {
 namespace {

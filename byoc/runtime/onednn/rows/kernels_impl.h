@@ -5,9 +5,9 @@
 #include <cstring>
 #include <utility>
 
-#include "onednn/lanes_impl.h"
-#include "onednn/numbers_impl.h"
 #include "onednn/rows/kernels.h"
+#include "onednn/vectors/lanes_impl.h"
+#include "onednn/vectors/numbers_impl.h"
 
 namespace mxplan::rows {
 namespace {

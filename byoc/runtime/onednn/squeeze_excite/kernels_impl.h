@@ -8,10 +8,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "onednn/lanes_impl.h"
-#include "onednn/numbers_impl.h"
 #include "onednn/post_ops/apply_impl.h"
 #include "onednn/squeeze_excite/kernels.h"
+#include "onednn/vectors/lanes_impl.h"
+#include "onednn/vectors/numbers_impl.h"
 
 namespace mxplan::squeeze_excite {
 namespace {

@@ -2,7 +2,7 @@
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_KERNELS_FILTERS_IMPL_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_KERNELS_FILTERS_IMPL_H_
 
-#include "onednn/lanes_impl.h"
+#include "onednn/vectors/lanes_impl.h"
 #include "onednn/winograd/kernels/kernels.h"
 #include "onednn/winograd/kernels/variants_impl.h"
 

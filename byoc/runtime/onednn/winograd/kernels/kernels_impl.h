@@ -6,7 +6,7 @@
 // here has internal linkage, and headers come before the instruction set is named: no inline
 // function of one set may end up in code of another.
 #include "onednn/post_ops/apply_impl.h"
-#include "onednn/shorts_impl.h"
+#include "onednn/vectors/shorts_impl.h"
 #include "onednn/winograd/kernels/filters_impl.h"
 #include "onednn/winograd/kernels/kernels.h"
 #include "onednn/winograd/kernels/variants_impl.h"

@@ -3,7 +3,7 @@
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_KERNELS_VARIANTS_IMPL_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINOGRAD_KERNELS_VARIANTS_IMPL_H_
 
-#include "onednn/lanes_impl.h"
+#include "onednn/vectors/lanes_impl.h"
 
 namespace mxplan::winograd {
 namespace {

@@ -1,8 +1,8 @@
 // Vectors of MXPLAN_LANES floats; included once for each instruction set, by the kernels of our
 // own.  Everything is in an unnamed namespace: no inline function of one set may end up in code of
 // another.  Standard headers come before the instruction set is named.
-#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_LANES_IMPL_H_
-#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_LANES_IMPL_H_
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_VECTORS_LANES_IMPL_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_VECTORS_LANES_IMPL_H_
 
 #include <cstdint>
 #include <utility>
@@ -63,4 +63,4 @@ MXPLAN_INLINE void Transpose(Vec* v) {
 }  // namespace
 }  // namespace mxplan
 
-#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_LANES_IMPL_H_
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_VECTORS_LANES_IMPL_H_

@@ -1,8 +1,8 @@
 // Vectors of MXPLAN_LANES numbers out of float32 or bfloat16 and back; included once for each
 // instruction set, behind lanes_impl.h.  With MXPLAN_MASKS parts of a vector of float32 go by
 // AVX-512's masks.
-#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_NUMBERS_IMPL_H_
-#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_NUMBERS_IMPL_H_
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_VECTORS_NUMBERS_IMPL_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_VECTORS_NUMBERS_IMPL_H_
 
 #include <cstdint>
 #include <cstring>
@@ -10,8 +10,8 @@
 #include <immintrin.h>
 #endif
 
-#include "onednn/lanes_impl.h"
-#include "onednn/shorts_impl.h"
+#include "onednn/vectors/lanes_impl.h"
+#include "onednn/vectors/shorts_impl.h"
 
 namespace mxplan {
 namespace {
@@ -58,4 +58,4 @@ MXPLAN_INLINE void StoreFirst(Short* to, int64_t count, Vec vec) { StoreShort(to
 }  // namespace
 }  // namespace mxplan
 
-#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_NUMBERS_IMPL_H_
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_VECTORS_NUMBERS_IMPL_H_

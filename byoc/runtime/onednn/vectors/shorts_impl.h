@@ -1,8 +1,8 @@
 // Numbers in bfloat16 as shorts of vectors; included once for each instruction set, behind
 // lanes_impl.h.  With MXPLAN_BF16_INSTRUCTIONS by AVX-512's instructions for them, without by any
 // vectors, which is how tests run kernels on processors that have none.
-#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_SHORTS_IMPL_H_
-#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_SHORTS_IMPL_H_
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_VECTORS_SHORTS_IMPL_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_VECTORS_SHORTS_IMPL_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <immintrin.h>
 #endif
 
-#include "onednn/lanes_impl.h"
+#include "onednn/vectors/lanes_impl.h"
 
 namespace mxplan {
 namespace {
@@ -78,4 +78,4 @@ MXPLAN_INLINE void StoreShort(Short* to, int64_t count, Vec numbers) {
 }  // namespace
 }  // namespace mxplan
 
-#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_SHORTS_IMPL_H_
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_VECTORS_SHORTS_IMPL_H_
