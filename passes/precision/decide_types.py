@@ -38,7 +38,7 @@ from .split_pairs import parts_of, split_pairs
 from .wishes import Names, PrecisionWish, fixed_types
 
 _AS_CHEAP = 2e-3
-"""What types may cost more than the least, as a share, where they round less; estimates are off by more."""
+"""Share by which types may cost more than the least where they round less; estimates are off by more."""
 
 
 @dataclass

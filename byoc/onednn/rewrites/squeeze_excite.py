@@ -36,7 +36,7 @@ class _Product:
 
 @dataclass
 class _Found:
-    """Steps that are replaced: positions of the steps before the multiplication, from its gate to the means."""
+    """Products before the multiplication, and positions of all steps from its gate to the means."""
 
     products: list[_Product] = field(default_factory=list)
     steps: list[int] = field(default_factory=list)
