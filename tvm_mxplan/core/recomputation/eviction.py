@@ -30,7 +30,7 @@ _MOST_AGAIN = 4
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """What a value is evicted for.
+    """Order in which values are evicted.
 
     Attributes
     ----------
