@@ -72,7 +72,7 @@ class _Decided(NamedTuple):
 
 
 class _Posed(NamedTuple):
-    """What there is to choose from in each region, and what is chosen where nothing bounds the errors."""
+    """Choices of each region, and those that are made where nothing bounds the errors."""
 
     programs: list[ir.Program]
     choosers: list[TypeChooser]
