@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tvm import relax
 
 from tvm_mxplan import training
-from tvm_mxplan.core.recomputation import Operation, Problem, Value, run_of, simulated
+from tvm_mxplan.core.recomputation import run_of, simulated
 from tvm_mxplan.training.recomputation.recompute import Traced, bindings_of, rewritten, traced
 from tvm_mxplan.training.recomputation.scratch import with_scratch
 
@@ -21,7 +21,7 @@ OPTIONS = {"machine": "default", "cache": "disabled", "verify": "off", "layouts"
 
 
 def vgg(src: Sequence[int], widths: Sequence[int]) -> onnx.ModelProto:
-    """Convolutions of 3x3 with batch norms and ReLU, a pool where a width is 0: what a budget is hardest on."""
+    """Convolutions of 3x3 with batch norms and ReLU, a pool where a width is 0."""
     random = np.random.default_rng(3)
     nodes, weights, value, channels = [], [], "x", src[1]
 
@@ -92,16 +92,17 @@ def test_more_runs_again_in_less() -> None:
 
 
 def twice() -> tuple[tvm.IRModule, Traced]:
-    """``a`` and a view of it are read backward twice, behind a loss made of ``b``."""
+    """A view of ``a`` is read backward twice."""
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType((4, 6), "float32"))
-    with builder.function("main", [x]), builder.dataflow():
-        a = builder.emit(relax.op.nn.relu(x), "a")
-        view = builder.emit(relax.op.reshape(a, (24,)), "view")
-        loss = builder.emit(relax.op.sum(view), "loss")
-        first = builder.emit(relax.op.multiply(view, loss), "first")
-        second = builder.emit(relax.op.add(relax.op.exp(first), view), "second")
-        out = builder.emit_output(relax.Tuple([loss, second]))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            a = builder.emit(relax.op.nn.relu(x), "a")
+            view = builder.emit(relax.op.reshape(a, (24,)), "view")
+            loss = builder.emit(relax.op.sum(view), "loss")
+            first = builder.emit(relax.op.multiply(view, loss), "first")
+            second = builder.emit(relax.op.add(relax.op.exp(first), view), "second")
+            out = builder.emit_output(relax.Tuple([loss, second]))
         builder.emit_func_output(out)
     mod = relax.transform.Normalize()(builder.get())
     return mod, traced(mod["main"], lambda _call: 1.0)
@@ -141,7 +142,7 @@ def test_scratchpads_belong_to_operators_by_their_numbers() -> None:
     step = compiled()
     named = {item.name: item.nbytes for item in step.report.memory[-1].items if item.kind == "scratchpads"}
     assert named
-    mod, found = twice()
+    _, found = twice()
     report = step.report
     items = tuple(
         item.__class__(f"mxplan_onednn_1.{name}.scratchpad", "scratchpads", nbytes, 0, 1, 0)
@@ -156,16 +157,3 @@ def test_scratchpads_belong_to_operators_by_their_numbers() -> None:
     assert dict(zip(kinds, sizes, strict=True))["relax.exp"] == 128
     assert sum(sizes) == 64 + 128, "there is no fourth sum"
     assert all(one.scratch == 0 for one in found.problem.operations), "what is given stays as it is"
-
-
-def test_scratch_makes_a_chain_one_for_evictions() -> None:
-    operations = (
-        Operation(()),
-        Operation((0,), 1.0, 30),
-        Operation((1,)),
-        Operation((1, 2)),
-        Operation((0,)),
-    )
-    sizes = (20, 20, 0, 5, 0)
-    problem = Problem(operations, tuple(Value(at, size) for at, size in enumerate(sizes)), 3)
-    assert simulated(problem, frozenset()).loads == (20, 70, 40, 45, 20)
