@@ -1,7 +1,7 @@
 """Networks trained here and in PyTorch from the same weights on the same batches: what they differ by.
 
     scripts/bench training_agreement [--steps 10] [--batch 3] [--size N]
-        [--machine FILE | default] [NETWORK | nine ...]
+        [--machine FILE | default] [--convolutions cost | direct] [NETWORK | nine ...]
 
 The loss of each step, the gradients of the first one, and weights and running statistics behind the first
 and the last are compared, each tensor in the L2 norm relative to PyTorch's.  A tensor whose norm is less
@@ -22,9 +22,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--size", type=int, help="of the images, where the network's own is too dear")
     parser.add_argument("--machine", help="the option machine: rates that are not measured now")
+    parser.add_argument("--convolutions", help="the option convolutions: by cost without it")
     args = parser.parse_args(arguments)
     from .compared_steps import chosen, printed
 
-    options = {"machine": args.machine} if args.machine else {}
+    asked = {"machine": args.machine, "convolutions": args.convolutions}
+    options = {name: value for name, value in asked.items() if value}
     printed(chosen(args.networks, args.size), args.batch, args.steps, options)
     return 0

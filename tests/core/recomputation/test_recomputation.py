@@ -28,7 +28,7 @@ def drawn_chain(draw: random.Random) -> Problem:
     for place in reversed(range(count)):
         for _ in range(draw.choice([0, 1, 1, 2]) if place else 1):
             reads = (place,) if gradient is None else (place, gradient)
-            operations.append(Operation(reads, 1))
+            operations.append(Operation(reads, 1, draw.choice([0, 0, 0, 8])))
             values.append(Value(len(operations) - 1, draw.choice([0, 3, 12])))
             if draw.random() < 0.7:
                 gradient = len(values) - 1
@@ -170,6 +170,13 @@ def test_what_is_no_chain_is_told() -> None:
     problem = Problem(operations, tuple(Value(at, 1) for at in range(4)), 3)
     with pytest.raises(NotAChain, match="operation 2"):
         cheapest_on_chain(problem, 3)
+
+
+def test_a_chain_whose_forward_operations_need_scratch_is_none() -> None:
+    operations = (Operation(()), Operation((0,), 1.0, 30), Operation((1,)), Operation((0, 2)))
+    problem = Problem(operations, tuple(Value(at, 20) for at in range(4)), 3)
+    with pytest.raises(NotAChain, match="operation 1 needs scratch"):
+        cheapest_on_chain(problem, 50)
 
 
 def test_values_that_backward_reads_in_the_order_of_forward_are_no_chain() -> None:
