@@ -52,6 +52,21 @@ def _images(size: int) -> Callable[[int], tuple[dict[str, torch.Tensor], torch.T
     return batch
 
 
+def _digits(name: str) -> Network:
+    """One of those that `bench convergence` trains, whose input has the name that a sequence gives it."""
+
+    def made() -> torch.nn.Module:
+        from .digits import NETWORKS as those
+
+        return those[name]()
+
+    def batch(count: int) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+        images, labels = _images(32)(count)
+        return {"input": images["x"]}, labels
+
+    return Network(f"{name}_digits", made, batch)
+
+
 def _torchvision(name: str, size: int, **settings: Any) -> Network:
     def make() -> torch.nn.Module:
         import torchvision
@@ -151,6 +166,8 @@ NETWORKS = {
     network.name: network
     for network in (
         *NINE,
+        _digits("vgg"),
+        _digits("resnet20"),
         _torchvision("resnet18", 64),
         _torchvision("mobilenet_v2", 64),
         _torchvision("mobilenet_v3_small", 64),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ import torch
 from tvm_mxplan import training
 from tvm_mxplan.execution.threads import set_threads
 
-from .compared_steps import Torch, compiled
+from .compared_steps import compiled
+from .engines import ENGINES, LAYOUTS, Step
 from .networks import Network
 
 Options = dict[str, Any]
@@ -25,21 +26,33 @@ _KINDS = {"convolution": 0, "deconvolution": 1, "convolution_backward_weights": 
 
 
 def print_times(
-    networks: Iterable[Network], batch: int, rounds: int, options: Options, threads: int = 1
+    networks: Iterable[Network],
+    batch: int,
+    rounds: int,
+    options: Options,
+    threads: int = 1,
+    engines: Sequence[str] = LAYOUTS,
 ) -> None:
-    """Print the table of times, row by row."""
+    """Print the table of times, row by row; where an engine of PyTorch fails a dash, and why below."""
     torch.set_num_threads(threads)
     set_threads(threads)
+    columns = " | ".join(f"PyTorch {engine}" for engine in engines)
     print(
-        "| network | ours, ms | PyTorch nchw | channels last | ours over the better | conversions | "
-        "reorders | arena over bound |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
+        f"| network | ours, ms | {columns} | ours over the best | conversions | reorders | arena over bound |"
+        f"\n| --- | {'--- | ' * (len(engines) + 5)}".rstrip()
     )
-    ratios = []
+    ratios, refused = [], []
     for network in networks:
-        row, ratio = _timed(network, batch, rounds, options, threads)
+        model = network.made()
+        step = compiled(network, model, batch, options)
+        spent = _in_turns(network, model, batch, rounds, [step], threads, engines)
+        ours, theirs = spent.ours[0], spent.theirs.values()
+        ratio = ours / min(time for time in theirs if time is not None)
         ratios.append(ratio)
-        print(row, flush=True)
-    print(_told(ratios))
+        refused += [f"{network.name}, {engine}: {reason}" for engine, reason in spent.refused.items()]
+        times = ["-" if time is None else f"{time:.0f}" for time in (ours, *theirs)]
+        print(f"| {network.name} | {' | '.join([*times, f'{ratio:.2f}', *_facts(step)])} |", flush=True)
+    print("\n".join([_told(ratios), *refused]))
 
 
 def print_checks(networks: Iterable[Network], batch: int) -> None:
@@ -102,21 +115,28 @@ def print_layouts(networks: Iterable[Network], batch: int, rounds: int, options:
         model = network.made()
         steps = [compiled(network, model, batch, {**options, "layouts": policy}) for policy in POLICIES]
         spent = _in_turns(network, model, batch, rounds, steps)
-        ours, theirs = spent[: len(steps)], spent[len(steps) :]
+        ours, theirs = spent.ours, [time for time in spent.theirs.values() if time is not None]
         ratios.append((ours[0] / min(ours[1:]), ours[0] / min(theirs)))
-        cells = [f"{time:.1f}" for time in spent] + [f"{ratio:.2f}" for ratio in ratios[-1]]
+        cells = [f"{time:.1f}" for time in (*ours, *theirs)] + [f"{ratio:.2f}" for ratio in ratios[-1]]
         print(f"| {network.name} | {' | '.join(cells)} |", flush=True)
     for name, found in zip(("the better policy", "PyTorch's better"), zip(*ratios, strict=True), strict=True):
         print(f"over {name}: {_told(found)}")
 
 
-def _timed(network: Network, batch: int, rounds: int, options: Options, threads: int) -> tuple[str, float]:
-    model = network.made()
-    step = compiled(network, model, batch, options)
-    ours, nchw, channels = _in_turns(network, model, batch, rounds, [step], threads)
-    ratio = ours / min(nchw, channels)
-    cells = [f"{ours:.0f}", f"{nchw:.0f}", f"{channels:.0f}", f"{ratio:.2f}", *_facts(step)]
-    return f"| {network.name} | {' | '.join(cells)} |", ratio
+@dataclass(frozen=True)
+class _Spent:
+    """Medians of milliseconds.
+
+    Attributes
+    ----------
+    ours : of our steps.
+    theirs : of PyTorch's engines; None where one failed.
+    refused : why it did, by its name.
+    """
+
+    ours: list[float]
+    theirs: dict[str, float | None]
+    refused: dict[str, str]
 
 
 def _in_turns(
@@ -126,41 +146,46 @@ def _in_turns(
     rounds: int,
     steps: Sequence[training.TrainingStep],
     threads: int = 1,
-) -> list[float]:
-    """Medians of milliseconds: of our steps, and of PyTorch's plain and in channels last."""
+    engines: Sequence[str] = LAYOUTS,
+) -> _Spent:
+    """Our steps and PyTorch's engines in turns, after their first losses have been compared."""
     clock = time.process_time if threads == 1 else time.perf_counter
     inputs, labels = network.batch(batch)
     arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
-    plain, last = Torch(model, torch.float32), Torch(_channels_last(model), torch.float32)
-    turned = {
-        name: tensor.contiguous(memory_format=torch.channels_last) if tensor.ndim == 4 else tensor
-        for name, tensor in inputs.items()
-    }
-    engines: list[Callable[[], float]] = [
-        *(functools.partial(step, **arrays, labels=labels.numpy()) for step in steps),
-        lambda: plain.step(inputs, labels),
-        lambda: last.step(turned, labels),
-    ]
-    losses = [engine() for engine in engines]
-    *ours, nchw, channels = losses
-    room = max(1e-4 * abs(nchw), abs(nchw - channels))  # deep networks amplify rounding, PyTorch's own too
-    if not np.allclose(ours, nchw, rtol=0, atol=room):
-        raise SystemExit(f"bench: {network.name}: first losses differ: {losses}")
-    spent: list[list[float]] = [[] for _ in engines]
+    ours = [functools.partial(step, **arrays, labels=labels.numpy()) for step in steps]
+    theirs: dict[str, Step] = {}
+    refused: dict[str, str] = {}
+    losses = [call() for call in ours]
+    wanted: dict[str, float] = {}
+    for engine in engines:
+        try:
+            call = ENGINES[engine](model, inputs, labels)
+            wanted[engine] = call()
+            theirs[engine] = call
+        except Exception as error:
+            if engine in LAYOUTS:
+                raise
+            lines = str(error).strip().splitlines() or [""]
+            refused[engine] = f"{type(error).__name__}: {lines[0]}"
+    plain, *others = wanted.values()
+    # Deep networks amplify rounding, PyTorch's own too.
+    room = max([1e-4 * abs(plain), *(abs(plain - other) for other in others)])
+    if not np.allclose(losses, plain, rtol=0, atol=room):
+        raise SystemExit(f"bench: {network.name}: first losses differ: {losses}, {wanted}")
+    calls = [*ours, *theirs.values()]
+    spent: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
-        for times, engine in zip(spent, engines, strict=True):
+        for times, call in zip(spent, calls, strict=True):
             began = clock()
-            engine()
+            call()
             times.append(clock() - began)
-    return [float(np.median(times)) * 1e3 for times in spent]
+    medians = [float(np.median(times)) * 1e3 for times in spent]
+    found = dict(zip(theirs, medians[len(ours) :], strict=True))
+    return _Spent(medians[: len(ours)], {engine: found.get(engine) for engine in engines}, refused)
 
 
 def _told(ratios: Sequence[float]) -> str:
     return f"geometric mean {np.exp(np.mean(np.log(ratios))):.2f}, largest {max(ratios):.2f}"
-
-
-def _channels_last(model: torch.nn.Module) -> torch.nn.Module:
-    return copy.deepcopy(model).to(memory_format=torch.channels_last)
 
 
 def _facts(step: training.TrainingStep) -> list[str]:

@@ -41,7 +41,7 @@ def test_in_words() -> None:
         "  arena 2,097,152 to 1,048,576 bytes, estimated time times 1.25",
         "  50 us by the estimates of the choice; at least 40 us are needed",
     ]
-    assert str(replace(GIVEN, exact=True)).endswith("; the least there is")
+    assert str(replace(GIVEN, exact=True)).endswith("; the least where each runs again once")
 
 
 def test_precisions_by_name() -> None:

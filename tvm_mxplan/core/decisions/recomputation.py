@@ -20,7 +20,7 @@ class Recomputation:
     least_us : microseconds that no choice within the same bytes could do without, by the estimates that the
         choice rests on.
     chosen_us : those of the choice, by the same estimates.
-    exact : no choice within the same bytes costs less.
+    exact : no choice within the same bytes costs less in which each operator runs again at most once.
     """
 
     budget: int
@@ -46,7 +46,7 @@ class Recomputation:
     def __str__(self) -> str:
         count = sum(self.operators.values())
         kinds = ", ".join(f"{number} x {kind}" for kind, number in sorted(self.operators.items()))
-        proof = "the least there is" if self.exact else f"at least {self.least_us:,.0f} us are needed"
+        proof = "the least where each runs again once" if self.exact else f"at least {self.least_us:,.0f} us are needed"
         return "\n".join(
             [
                 f"memory budget of {self.budget:,} bytes: {count} operators run again ({kinds})",

@@ -11,6 +11,10 @@ from .problem import Problem, Run, simulated
 
 _ROOMS = (1.0, 0.9, 0.8)
 """Shares of the budget to evict by: less room in the first place leaves more where a stretch runs again."""
+_MOST_OPERATIONS = 20_000
+"""Of all tries together, so that large steps are planned in seconds; each preference is tried once."""
+_MOST_BETTERED = 6
+"""So many of the cheapest runs are looked through for what is needless."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +57,10 @@ def choose(problem: Problem, budget: int) -> Choice:
 
 def _evicting(problem: Problem, budget: int) -> list[Run]:
     """Runs by eviction within the budget, or the smallest where none is, without what is needless in them."""
-    found = [
-        run
-        for share in _ROOMS
-        for preference in PREFERENCES
-        if (run := evicting(problem, int(share * budget), preference)) is not None
-    ]
-    fitting = [run for run in found if run.peak <= budget]
+    tries = [(int(share * budget), one) for share in _ROOMS for one in PREFERENCES]
+    most = max(len(PREFERENCES), _MOST_OPERATIONS // max(1, len(problem.operations)))
+    runs = [evicting(problem, room, preference) for room, preference in tries[:most]]
+    found = [run for run in runs if run is not None]
+    fitting = sorted((run for run in found if run.peak <= budget), key=lambda run: (run.us, run.peak))
     smallest = sorted(found, key=lambda run: (run.peak, run.us))[:1]
-    return [without_needless(problem, run, budget) for run in fitting or smallest]
+    return [without_needless(problem, run, budget) for run in fitting[:_MOST_BETTERED] or smallest]

@@ -18,6 +18,7 @@ The scheme is that of dynamic tensor rematerialization (Kirisame et al., 2021), 
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -118,14 +119,19 @@ class _Memory:
             for value in self.there
             if self.problem.is_forward(value) and needed.get(value, 0) <= 0 and self._begun[value] < self._at
         ]
-        unread = [value for value in candidates if self._next(value) is None]
-        for group in (unread, [value for value in candidates if self._next(value) is not None]):
-            while nbytes > 0 and group:
-                value = min(group, key=lambda one: (self._worth(one), one))
-                group.remove(value)
-                self.there.discard(value)
-                self.load -= self.problem.values[value].nbytes
-                nbytes -= self.problem.values[value].nbytes
+        # What goes makes others dearer, never cheaper: one that costs what it did is the cheapest.
+        heap = [(self._next(value) is not None, self._worth(value), value) for value in candidates]
+        heapq.heapify(heap)
+        while nbytes > 0 and heap:
+            is_read, known, value = heap[0]
+            worth = self._worth(value)
+            if worth > known:
+                heapq.heapreplace(heap, (is_read, worth, value))
+                continue
+            heapq.heappop(heap)
+            self.there.discard(value)
+            self.load -= self.problem.values[value].nbytes
+            nbytes -= self.problem.values[value].nbytes
 
     def _worth(self, value: int) -> float:
         """Microseconds for making a value again, for each byte and for the time that it is not needed."""
