@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 Array = np.ndarray
 Feed = Mapping[str, Array]
@@ -74,16 +74,12 @@ class Reference:
 
     def exact(self, feed: Feed) -> list[Array] | None:
         """In float64, by ONNX's reference; None where it cannot."""
-        from onnx.reference import ReferenceEvaluator
+        from _shared.exact import exact_outputs
 
-        wide = {
-            name: array.astype("float64") if array.dtype == np.float32 else array
-            for name, array in feed.items()
-        }
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
-                return [np.asarray(one) for one in ReferenceEvaluator(_widened(self.model)).run(None, wide)]
+                return exact_outputs(self.model, feed)
         except Exception:
             return None
 
@@ -169,29 +165,6 @@ def _fixed(model: onnx.ModelProto) -> set[str]:
     """Constants that have to stay as they are: sizes of images, and exponents of numbers below 0."""
     operators = ("Resize", "Pow")
     return {name for node in model.graph.node if node.op_type in operators for name in node.input[1:]}
-
-
-def _widened(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with float64 in the place of float32."""
-    wide = onnx.ModelProto()
-    wide.CopyFrom(model)
-    sizes = {name for node in wide.graph.node if node.op_type == "Resize" for name in node.input[1:]}
-    for value in (*wide.graph.input, *wide.graph.output, *wide.graph.value_info):
-        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
-            value.type.tensor_type.elem_type = TensorProto.DOUBLE
-    for tensor in wide.graph.initializer:
-        if tensor.data_type == TensorProto.FLOAT and tensor.name not in sizes:
-            array = numpy_helper.to_array(tensor).astype("float64")
-            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
-    for (
-        opset
-    ) in wide.opset_import:  # the first one whose conversions the reference knows; else they are equal
-        opset.version = 19 if opset.version == 18 else opset.version
-    for node in wide.graph.node:
-        for attribute in node.attribute:
-            if node.op_type == "Cast" and attribute.name == "to" and attribute.i == TensorProto.FLOAT:
-                attribute.i = TensorProto.DOUBLE
-    return wide
 
 
 Wrap = Callable[[str, str], list[onnx.NodeProto]]

@@ -123,20 +123,3 @@ class _OnnxEncoder:
         joined = self._constant(np.array([self._batch, TOKENS, WIDTH]))
         together = self._op("Reshape", self._op("Transpose", mixed, perm=[0, 2, 1, 3]), joined)
         return self._dense(together, WIDTH, WIDTH)
-
-
-def exact_outputs(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """The outputs of the encoder in float64, by ONNX's own reference implementation."""
-    from onnx.reference import ReferenceEvaluator
-
-    double = onnx.TensorProto.DOUBLE
-    wide = onnx.ModelProto()
-    wide.CopyFrom(model)
-    for tensor in wide.graph.initializer:
-        if tensor.data_type == onnx.TensorProto.FLOAT:
-            array = onnx.numpy_helper.to_array(tensor).astype(np.float64)
-            tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
-    for port in (*wide.graph.input, *wide.graph.output):
-        port.type.tensor_type.elem_type = double
-    feeds = {name: array.astype(np.float64) for name, array in inputs.items()}
-    return list(ReferenceEvaluator(wide).run(None, feeds))

@@ -8,17 +8,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import onnx
 from _exports.modern import held_back, modern
 from _exports.networks import Network
 from _exports.tables import file_of
-from onnx.reference import ReferenceEvaluator
-from onnx.reference.op_run import OpRun
 
 from tvm_mxplan import environment
 
@@ -73,43 +69,6 @@ def inputs(name: str, batch: int, zoo: str = "modern") -> dict[str, np.ndarray]:
     network = ZOOS[zoo](batch)[NAMES[zoo].index(name)]
     random = np.random.default_rng(_SEED)
     return {of: _array(network, of, shape, random) for of, shape in network.inputs.items()}
-
-
-def exact_outputs(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The outputs of an exported network, by ONNX's reference operators in float64."""
-    wide = onnx.ModelProto()
-    wide.CopyFrom(model)
-    for tensor in wide.graph.initializer:
-        _widen(tensor)
-    for node in wide.graph.node:
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.TENSOR:
-                _widen(attribute.t)
-            elif node.op_type == "Cast" and attribute.name == "to" and attribute.i == onnx.TensorProto.FLOAT:
-                attribute.i = onnx.TensorProto.DOUBLE
-    given = {
-        name: array.astype("float64") if array.dtype == "float32" else array for name, array in inputs.items()
-    }
-    found = ReferenceEvaluator(wide, new_ops=[GatherElements]).run(None, given)
-    narrow = [str(array.dtype) for array in found if array.dtype != "float64"]
-    if narrow:
-        raise ValueError(f"expected outputs of float64, got {', '.join(narrow)}: an operator narrows them")
-    return list(found)
-
-
-class GatherElements(OpRun):
-    """ONNX's own (1.23) fails on indices of another shape than the data's."""
-
-    def _run(self, data: np.ndarray, indices: np.ndarray, axis: int = 0) -> tuple[np.ndarray]:
-        places = list(np.indices(indices.shape, sparse=True))
-        places[axis] = indices
-        return (data[tuple(places)],)
-
-
-def _widen(tensor: onnx.TensorProto) -> None:
-    if tensor.data_type == onnx.TensorProto.FLOAT:
-        array = onnx.numpy_helper.to_array(tensor).astype("float64")
-        tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
 
 
 def _array(network: Network, name: str, shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:

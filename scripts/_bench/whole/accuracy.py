@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from _shared.exact import exact_outputs
 
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
@@ -86,7 +87,7 @@ def _written(name: str, options: argparse.Namespace, files: Files) -> list[np.nd
     exports = modern.Exports(options.folder, options.exporting_python, zoo=options.zoo)
     inputs = modern.inputs(name, options.batch, options.zoo)
     write_exported(exports.model(name, options.batch), inputs, files)
-    return modern.exact_outputs(onnx.load(files.model), inputs)
+    return exact_outputs(onnx.load(files.model), inputs)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

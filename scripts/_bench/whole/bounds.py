@@ -24,6 +24,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 import tvm
+from _shared.exact import exact_outputs
 
 import tvm_mxplan
 from tvm_mxplan.core.decisions.precision import PrecisionDecision
@@ -103,7 +104,7 @@ def _network(name: str) -> tuple[onnx.ModelProto, list[np.ndarray], list[np.ndar
     model = encoder.encoder_model(1)
     shape = (1, encoder.TOKENS, encoder.WIDTH)
     given = {"x": np.random.default_rng(INPUT_SEED).standard_normal(shape, np.float32)}
-    return model, list(given.values()), list(encoder.exact_outputs(model, given))
+    return model, list(given.values()), list(exact_outputs(model, given))
 
 
 def _spent(made: Sequence[tvm_mxplan.Executable], inputs: list[np.ndarray], rounds: int) -> list[float]:

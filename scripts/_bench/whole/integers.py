@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from _shared.exact import exact_outputs
 
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
@@ -67,7 +68,7 @@ def _row(name: str, options: argparse.Namespace, directory: Path) -> tuple[list[
         model = encoder.encoder_model(options.batch)
         shape = (options.batch, encoder.TOKENS, encoder.WIDTH)
         inputs = {"x": np.random.default_rng(INPUT_SEED).standard_normal(shape, np.float32)}
-        exact = encoder.exact_outputs(model, inputs)
+        exact = exact_outputs(model, inputs)
     else:
         model = zoo.load(name, options.batch)
         inputs = zoo.random_inputs(model, INPUT_SEED)

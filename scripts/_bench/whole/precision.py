@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from _shared.exact import exact_outputs
 
 import tvm_mxplan
 from tvm_mxplan.testing import zoo
@@ -66,7 +67,7 @@ def _measured(name: str, options: argparse.Namespace, files: Files) -> dict[str,
         inputs = {"x": np.random.default_rng(INPUT_SEED).standard_normal(shape, np.float32)}
         onnx.save(model, files.model)
         np.savez(files.inputs, **inputs)
-        exact = encoder.exact_outputs(model, inputs)
+        exact = exact_outputs(model, inputs)
     else:
         model = write_model(name, options.batch, files)
         exact = float64_outputs(model, zoo.random_inputs(model, INPUT_SEED))

@@ -46,7 +46,9 @@ class Recomputation:
     def __str__(self) -> str:
         count = sum(self.operators.values())
         kinds = ", ".join(f"{number} x {kind}" for kind, number in sorted(self.operators.items()))
-        proof = "the least where each runs again once" if self.exact else f"at least {self.least_us:,.0f} us are needed"
+        proof = f"at least {self.least_us:,.0f} us are needed"
+        if self.exact:
+            proof = "the least where each runs again once"
         return "\n".join(
             [
                 f"memory budget of {self.budget:,} bytes: {count} operators run again ({kinds})",

@@ -13,8 +13,9 @@ SCRIPTS = Path(__file__).resolve().parents[4] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from _bench.harness.schedule import EngineResult  # noqa: E402
-from _bench.inputs.encoder import encoder_model, exact_outputs  # noqa: E402
+from _bench.inputs.encoder import encoder_model  # noqa: E402
 from _bench.whole import precision  # noqa: E402
+from _shared.exact import exact_outputs  # noqa: E402
 
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2  # noqa: E402
 
