@@ -20,7 +20,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 ROOT = Path(__file__).resolve().parents[2]
 _LEAST = 20.0
@@ -44,13 +43,7 @@ class Step:
 
 
 def _bench(
-    name: str,
-    seconds: int,
-    models: str,
-    kinds: str,
-    batch: str,
-    *arguments: str,
-    settings: Mapping[str, str] = MappingProxyType({}),
+    name: str, seconds: int, models: str, kinds: str, batch: str, *arguments: str, **settings: str
 ) -> Step:
     """Begins no case in the last third: the one that has begun ends, mostly."""
     cases = ("--models", models, "--kinds", kinds, "--batch", batch, *arguments)
@@ -77,7 +70,7 @@ STEPS = (
     _bench("resnet50_tvm", 90, "resnet50", "f16", "1", "--engines", "ours,tvm", "--starts"),
     _bench("vgg19_f16", 40, "vgg19", "f16", "1,8", "--engines", "ours,torch_graph"),
     *(
-        _bench(f"resnet50_compiled_{batch}", 420, "resnet50", "f16", batch, *_COMPILED, settings=_KERNELS)
+        _bench(f"resnet50_compiled_{batch}", 420, "resnet50", "f16", batch, *_COMPILED, **_KERNELS)
         for batch in ("64", "1", "8")
     ),
 )

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+import convolutional
 import numpy as np
-import onnx
 import pytest
 import tvm
-from onnx import TensorProto, helper, numpy_helper
 from tvm import relax
 
 from tvm_mxplan import training
@@ -16,56 +13,12 @@ from tvm_mxplan.core.recomputation import run_of, simulated
 from tvm_mxplan.training.recomputation.recompute import Traced, bindings_of, rewritten, traced
 from tvm_mxplan.training.recomputation.scratch import with_scratch
 
-CLASSES = 5
-OPTIONS = {"machine": "default", "cache": "disabled", "verify": "off", "layouts": "blocked"}
-
-
-def vgg(src: Sequence[int], widths: Sequence[int]) -> onnx.ModelProto:
-    """Convolutions of 3x3 with batch norms and ReLU, a pool where a width is 0."""
-    random = np.random.default_rng(3)
-    nodes, weights, value, channels = [], [], "x", src[1]
-
-    def weight(name: str, array: np.ndarray) -> str:
-        weights.append(numpy_helper.from_array(array.astype("float32"), name))
-        return name
-
-    for at, width in enumerate(widths):
-        if not width:
-            nodes.append(
-                helper.make_node("MaxPool", [value], [f"p{at}"], kernel_shape=[2] * 2, strides=[2] * 2)
-            )
-            value = f"p{at}"
-            continue
-        shape = (width, channels, 3, 3)
-        kernel = weight(f"w{at}", random.standard_normal(shape) / np.sqrt(np.prod(shape[1:])))
-        nodes.append(helper.make_node("Conv", [value, kernel], [f"c{at}"], pads=[1] * 4))
-        ones, zeros = np.ones(width), np.zeros(width)
-        rows = {"scale": ones, "shift": zeros, "mean": zeros, "variance": ones}
-        norm = [weight(f"{name}{at}", row) for name, row in rows.items()]
-        nodes.append(helper.make_node("BatchNormalization", [f"c{at}", *norm], [f"b{at}"]))
-        nodes.append(helper.make_node("Relu", [f"b{at}"], [f"x{at}"]))
-        value, channels = f"x{at}", width
-    dense = weight("dense", random.standard_normal((channels, CLASSES)) / np.sqrt(channels))
-    nodes.append(helper.make_node("GlobalAveragePool", [value], ["pooled"]))
-    nodes.append(helper.make_node("Flatten", ["pooled"], ["flat"]))
-    nodes.append(helper.make_node("Gemm", ["flat", dense], ["y"]))
-    graph = helper.make_graph(
-        nodes,
-        "vgg",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, list(src))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [src[0], CLASSES])],
-        weights,
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-
-
 SRC = (4, 3, 32, 32)
 
 
 def compiled(**options: object) -> training.TrainingStep:
-    sgd = training.SGD(0.05, momentum=0.9, weight_decay=1e-3)
-    network = vgg(SRC, (16, 16, 0, 32, 32, 0, 48, 48, 0))
-    return training.compile(network, "softmax_cross_entropy", sgd, options={**OPTIONS, **options})
+    network = convolutional.convolutional(SRC, (16, 16, 0, 32, 32, 0, 48, 48, 0), norms=True)
+    return convolutional.compiled(network, layouts="blocked", **options)
 
 
 @pytest.mark.parametrize("share", [0.75, 0.6])
@@ -75,9 +28,8 @@ def test_a_vgg_within_a_share_of_its_arena_gives_the_same_bits(share: float) -> 
     assert told is not None and told.after <= share * told.before
     assert told.before == whole.report.memory[-1].height
     assert told.factor <= 1.35
-    random = np.random.default_rng(0)
-    for _ in range(3):
-        x, labels = random.standard_normal(SRC).astype("float32"), random.integers(0, CLASSES, SRC[0])
+    for seed in range(3):
+        x, labels = convolutional.batch(SRC, seed)
         assert whole(x, labels) == small(x, labels)
     ours, theirs = small.state_dict()["model"], whole.state_dict()["model"]
     assert ours.keys() == theirs.keys()

@@ -303,4 +303,25 @@ std::optional<Number> NumberOf(const memory::desc& desc) {
   }
 }
 
+Real RealOf(const memory::desc& desc, const char* role) {
+  const std::optional<Number> number = NumberOf(desc);
+  if (number == Number::kFloat) return kRealFloat;
+  if (number == Number::kShort) return kRealShort;
+  ThrowUnsupported(role, ": expected float32 or bfloat16");
+}
+
+int64_t PlaceStride(const Dims& dims, const Dims& strides, int64_t alone) {
+  int64_t stride = 0, expected = 0;
+  for (size_t axis = dims.size(); axis-- > 2;) {
+    if (dims[axis] == 1) continue;
+    if (stride == 0) {
+      stride = strides[axis];
+    } else if (strides[axis] != expected) {
+      return 0;
+    }
+    expected = strides[axis] * dims[axis];
+  }
+  return stride == 0 ? alone : stride;
+}
+
 }  // namespace mxplan

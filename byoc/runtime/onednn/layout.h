@@ -46,6 +46,13 @@ PhysicalLayout ToPhysical(const dnnl::memory::desc& desc);
 // The type of a tensor's numbers; nothing for one that kernels of our own do not have.
 std::optional<Number> NumberOf(const dnnl::memory::desc& desc);
 
+// The same of real numbers; throws Unsupported, with the operand's role, on others.
+Real RealOf(const dnnl::memory::desc& desc, const char* role);
+
+// The distance of neighbours where all axes behind the channels are one axis, `alone` where there
+// is one place; 0 where they are not one axis.
+int64_t PlaceStride(const Dims& dims, const Dims& strides, int64_t alone);
+
 }  // namespace mxplan
 
 #endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_LAYOUT_H_

@@ -8,6 +8,9 @@ namespace mxplan {
 
 enum class Number : uint8_t { kFloat, kShort, kUnsigned, kSigned };  // kShort is bfloat16
 
+// The real ones, by which tables of kernels are indexed.
+enum Real : uint8_t { kRealFloat, kRealShort, kReals };
+
 }  // namespace mxplan
 
 #endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_NUMBERS_H_

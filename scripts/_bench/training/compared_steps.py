@@ -103,7 +103,7 @@ def compared(network: Network, batch: int, steps: int, options: Mapping[str, obj
 
 
 def winograd(step: training.TrainingStep) -> str:
-    """How many convolutions and data gradients run by Winograd's algorithm, by its tiles."""
+    """The number of convolutions and data gradients by Winograd's algorithm, for each of its tiles."""
     names = [one.implementation for region in step.report.regions for one in region.steps]
     counts = [sum(f"winograd_{tile}" in name for name in names) for tile in ("f2", "f4")]
     return f"{counts[1]} F4, {counts[0]} F2"

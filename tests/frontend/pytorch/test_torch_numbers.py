@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import warnings
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed; it is no dependency")
+
+from cases_run import Results, results_of  # noqa: E402
 
 import tvm_mxplan  # noqa: E402
 
@@ -118,26 +118,9 @@ if importlib.util.find_spec("torchvision"):
     )
 
 
-class _All(torch.nn.Module):
-    """Every case's function, of inputs of its own."""
-
-    def forward(self, inputs: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        leaves = torch.utils._pytree.tree_leaves
-        return {name: leaves(CASES[name][0](*given)) for name, given in inputs.items()}
-
-
 @pytest.fixture(scope="module")
-def results() -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
-    """Results of PyTorch and of a compiled function for all cases, which run in one module."""
-    inputs = {name: list(given) for name, (_, *given) in CASES.items()}
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # of variances of too few numbers
-        program = torch.export.export(_All(), (inputs,))
-        expected = _All()(inputs)
-    executable = tvm_mxplan.compile(program, options={"cache": "disabled"})
-    given = [_array(tensor) for tensor in torch.utils._pytree.tree_leaves(inputs)]
-    found = iter([result.numpy() for result in executable(*given)])
-    return {name: [(_array(one), next(found)) for one in of] for name, of in expected.items()}
+def results() -> Results:
+    return results_of(CASES)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -202,10 +185,3 @@ def test_named_sizes_times_a_number(mode):
         x = torch.randn(1, 2, height, 6)
         for found, expected in zip(executable(x.numpy()), Resized()(x), strict=True):
             np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
-
-
-def _array(tensor: Any) -> np.ndarray:
-    tensor = tensor.contiguous()
-    if tensor.dtype == torch.bfloat16:
-        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return tensor.numpy()

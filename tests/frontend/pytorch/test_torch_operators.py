@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed; it is no dependency")
 
+from cases_run import OPTIONS, Results, results_of  # noqa: E402
+
 import tvm_mxplan  # noqa: E402
 from tvm_mxplan.errors import UnsupportedError  # noqa: E402
 
 F = torch.nn.functional
 NAN, INF = float("nan"), float("inf")
-OPTIONS = {"cache": "disabled"}
 WIDE = torch.tensor([-3.7, -1.5, -0.3, -0.0, 0.0, 1e-3, 0.2, 0.9, 1.0, 2.5, 7.0, 15.9, 16.1, 30.0, NAN])
 ABOVE = WIDE[5:]
 BELOW_ONE = torch.tensor([-1.0, -0.999999, -0.7, -0.5, -1e-4, 0.0, 1e-8, 0.3, 0.5001, 0.99, 1.0, 1.5, NAN])
@@ -79,6 +79,10 @@ CASES: dict[str, tuple[Any, ...]] = {
     "special functions in float64": (_special, WIDE.double()),
     "inverse of erf": (torch.erfinv, BELOW_ONE),
     "derivatives of digamma": (lambda x: [torch.polygamma(n, x) for n in range(4)], ABOVE),
+    "derivatives of digamma below 0": (
+        lambda x: [torch.polygamma(n, x) for n in (2, 3, 6)],
+        torch.tensor([-20.3, -7.75, -3.0, -2.5, -0.5, 0.0, 0.25, 0.49]),
+    ),
     "signs": (lambda x: (torch.signbit(x), torch.signbit(x.double()), torch.angle(x)), WIDE),
     "signs of others": (lambda x, y: (torch.copysign(x, y), torch.copysign(x, -2)), WIDE, WIDE.flip(0)),
     "neighbours": (torch.nextafter, WIDE[:-1], WIDE[:-1].flip(0)),
@@ -116,25 +120,9 @@ CASES: dict[str, tuple[Any, ...]] = {
 }
 
 
-class _All(torch.nn.Module):
-    def forward(self, inputs: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        return {
-            name: torch.utils._pytree.tree_leaves(CASES[name][0](*given)) for name, given in inputs.items()
-        }
-
-
 @pytest.fixture(scope="module")
-def results() -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
-    """Results of PyTorch and of a compiled function, of all cases, which run in one module."""
-    inputs = {name: list(given) for name, (_, *given) in CASES.items()}
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # of variances of too few numbers
-        program = torch.export.export(_All(), (inputs,))
-        expected = _All()(inputs)
-    executable = tvm_mxplan.compile(program, "llvm", options=OPTIONS)
-    given = [tensor.numpy() for tensor in torch.utils._pytree.tree_leaves(inputs)]
-    found = iter([result.numpy() for result in executable(*given)])
-    return {name: [(one.contiguous().numpy(), next(found)) for one in of] for name, of in expected.items()}
+def results() -> Results:
+    return results_of(CASES, "llvm")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -63,7 +63,7 @@ def _converted(expr: Any, variables: Variables) -> Dim:
 
 def _is_endless(expr: Any) -> bool:
     """Whether a number is the end of a slice that has none, less than which every size is."""
-    return getattr(expr, "is_Integer", False) and int(expr) >= _ENDLESS
+    return getattr(expr, "is_Integer", False) and int(expr) >= ENDLESS
 
 
 def _share(expr: Any) -> tuple[int, int, Any] | None:
@@ -77,7 +77,8 @@ def _share(expr: Any) -> tuple[int, int, Any] | None:
     return (over, under, size.args[0]) if over > 0 and max(over, under) <= _EXACT else None
 
 
-_ENDLESS = 2**62
+ENDLESS = 2**62
+"""From here on, the end of a slice is the end of its axis."""
 _EXACT = 2**20
 """Numerators and denominators up to which products with sizes are exact in float64."""
 

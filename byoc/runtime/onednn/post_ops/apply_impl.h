@@ -1,5 +1,8 @@
 // Post-ops on vectors of MXPLAN_LANES floats; included once for each instruction set, as
 // lanes_impl.h is.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_APPLY_IMPL_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_APPLY_IMPL_H_
+
 #include "onednn/post_ops/codes.h"
 #include "onednn/vectors/lanes_impl.h"
 
@@ -10,19 +13,6 @@ using post_ops::PostOp;
 
 MXPLAN_INLINE Vec Min(Vec a, Vec b) { return a < b ? a : b; }
 MXPLAN_INLINE Vec Max(Vec a, Vec b) { return a > b ? a : b; }
-
-// The first `count` lanes, zeros in the rest.
-MXPLAN_INLINE Vec LoadSome(const float* from, int64_t count) {
-  float lanes[kLanes] = {};
-  for (int64_t i = 0; i < count; ++i) lanes[i] = from[i];
-  return Load(lanes);
-}
-
-MXPLAN_INLINE void StoreSome(float* to, Vec x, int64_t count) {
-  float lanes[kLanes];
-  Store(lanes, x);
-  for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
-}
 
 // e^x for x up to 88: 2^n e^f with |f| <= log(2) / 2, and 2^n in halves, since n goes down to
 // where numbers end.  NaN stays NaN.
@@ -115,3 +105,5 @@ MXPLAN_INLINE Vec Apply(const PostOp& op, Vec x, Vec other) {
 
 }  // namespace
 }  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_APPLY_IMPL_H_

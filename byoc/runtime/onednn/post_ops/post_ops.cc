@@ -39,31 +39,26 @@ PostOp BinaryPostOp(const StepBuilder& b, const mxplan::PostOp& op, size_t axis)
 }  // namespace
 
 PostOp FunctionOf(const std::string& algorithm, double alpha, double beta) {
-  PostOp result;
-  result.alpha = static_cast<float>(alpha);
-  result.beta = static_cast<float>(beta);
-  if (algorithm == "relu") {
-    result.code = alpha == 0 ? PostOp::Code::kRelu : PostOp::Code::kLeakyRelu;
-  } else if (algorithm == "clip" || algorithm == "clip_v2") {
-    result.code = PostOp::Code::kClip;
-  } else if (algorithm == "round") {
-    result.code = PostOp::Code::kRound;
-  } else if (algorithm == "linear") {
-    result.code = PostOp::Code::kLinear;
-  } else if (algorithm == "logistic") {
-    result.code = PostOp::Code::kLogistic;
-  } else if (algorithm == "swish") {
-    result.code = PostOp::Code::kSwish;
-  } else if (algorithm == "tanh") {
-    result.code = PostOp::Code::kTanh;
-  } else if (algorithm == "hardsigmoid") {
-    result.code = PostOp::Code::kHardSigmoid;
-  } else if (algorithm == "hardswish") {
-    result.code = PostOp::Code::kHardSwish;
-  } else {
-    ThrowUnsupported("the kernel has no post-op ", algorithm);
+  constexpr std::pair<const char*, PostOp::Code> kCodes[] = {
+      {"relu", PostOp::Code::kLeakyRelu},
+      {"clip", PostOp::Code::kClip},
+      {"clip_v2", PostOp::Code::kClip},
+      {"round", PostOp::Code::kRound},
+      {"linear", PostOp::Code::kLinear},
+      {"logistic", PostOp::Code::kLogistic},
+      {"swish", PostOp::Code::kSwish},
+      {"tanh", PostOp::Code::kTanh},
+      {"hardsigmoid", PostOp::Code::kHardSigmoid},
+      {"hardswish", PostOp::Code::kHardSwish}};
+  for (const auto& [name, code] : kCodes) {
+    if (algorithm != name) continue;
+    PostOp result;
+    result.code = code == PostOp::Code::kLeakyRelu && alpha == 0 ? PostOp::Code::kRelu : code;
+    result.alpha = static_cast<float>(alpha);
+    result.beta = static_cast<float>(beta);
+    return result;
   }
-  return result;
+  ThrowUnsupported("the kernel has no post-op ", algorithm);
 }
 
 std::vector<PostOp> PostOpsOf(const StepBuilder& b, size_t axis) {

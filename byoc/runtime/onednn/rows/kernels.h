@@ -7,10 +7,9 @@
 
 #include <cstdint>
 
-namespace mxplan::rows {
+#include "onednn/numbers.h"
 
-// Types of numbers, which are computed with in float32.
-enum Number : uint8_t { kFloat, kShort, kNumbers };
+namespace mxplan::rows {
 
 struct Normalization {
   int64_t count = 0;
@@ -30,10 +29,10 @@ struct Kernels {
   const char* normalization = "";
   const char* rotation = "";
   // By the types of src and dst.
-  void (*normalize[kNumbers][kNumbers])(const Normalization& of, const void* src, void* dst) = {};
+  void (*normalize[kReals][kReals])(const Normalization& of, const void* src, void* dst) = {};
   // By the type of both; dst is not src.
-  void (*rotate[kNumbers])(const Rotation& of, const void* src, const float* cosines,
-                           const float* sines, void* dst) = {};
+  void (*rotate[kReals])(const Rotation& of, const void* src, const float* cosines,
+                         const float* sines, void* dst) = {};
 };
 
 Kernels Avx512Kernels();

@@ -22,46 +22,33 @@ MXPLAN_INLINE Vec Doubled(HalfVec vec, std::integer_sequence<int64_t, kLane...>)
   return __builtin_shufflevector(vec, vec, (kLane / 2)...);
 }
 
-// A place in a row: a whole vector, or at its end a part of one.
+// A place in a row.
 template <bool kWhole>
-struct Some {
-  int64_t at, count;
+struct Place {
+  int64_t at;
+  Some<kWhole> some;
   template <typename Type>
   MXPLAN_INLINE Vec From(const Type* row) const {
-    if constexpr (kWhole) {
-      return LoadAll(row + at);
-    } else {
-      return LoadFirst(row + at, count);
-    }
+    return some.From(row + at);
   }
   // A number for each pair, twice.
   MXPLAN_INLINE Vec Twice(const float* row) const {
     HalfVec numbers{};
-    const int64_t pairs = kWhole ? kLanes / 2 : count / 2;
+    const int64_t pairs = kWhole ? kLanes / 2 : some.count / 2;
     std::memcpy(&numbers, row + at / 2, static_cast<size_t>(pairs) * sizeof(float));
     return Doubled(numbers, Lanes());
   }
   template <typename Type>
   MXPLAN_INLINE void To(Type* row, Vec vec) const {
-    if constexpr (kWhole) {
-      StoreAll(row + at, vec);
-    } else {
-      StoreFirst(row + at, count, vec);
-    }
+    some.To(row + at, vec);
   }
 };
 
 template <typename Work>
 MXPLAN_INLINE void ForVectors(int64_t count, const Work& work) {
   int64_t at = 0;
-  for (; at + kLanes <= count; at += kLanes) work(Some<true>{at, kLanes});
-  if (at < count) work(Some<false>{at, count - at});
-}
-
-MXPLAN_INLINE float Across(Vec vec) {
-  float sum = 0;
-  for (int64_t lane = 0; lane < kLanes; ++lane) sum += vec[lane];
-  return sum;
+  for (; at + kLanes <= count; at += kLanes) work(Place<true>{at, {kLanes}});
+  if (at < count) work(Place<false>{at, {count - at}});
 }
 
 template <typename From, typename To>
@@ -77,28 +64,29 @@ void Normalize(const Normalization& of, const void* src, void* dst) {
       sums[i] += x * x;
     }
   }
-  ForVectors(of.count - at, [&](const auto& some) {
-    Vec x = some.From(from + at);
+  ForVectors(of.count - at, [&](const auto& place) {
+    Vec x = place.From(from + at);
     sums[0] += x * x;
   });
   const float squares = Across((sums[0] + sums[1]) + (sums[2] + sums[3]));
   const Vec root = Broadcast(1.0F / std::sqrt(squares / static_cast<float>(of.count) + of.epsilon));
   if (of.scale == nullptr) {
-    ForVectors(of.count, [&](const auto& some) { some.To(to, some.From(from) * root); });
+    ForVectors(of.count, [&](const auto& place) { place.To(to, place.From(from) * root); });
     return;
   }
-  ForVectors(of.count,
-             [&](const auto& some) { some.To(to, some.From(from) * root * some.From(of.scale)); });
+  ForVectors(of.count, [&](const auto& place) {
+    place.To(to, place.From(from) * root * place.From(of.scale));
+  });
 }
 
 // Halves of a row are pairs; `other` is where tables have the numbers of the second ones.
 template <typename Type>
 MXPLAN_INLINE void RotateHalves(const Type* src, const float* cosines, const float* sines,
                                 int64_t half, int64_t other, Type* dst) {
-  ForVectors(half, [&](const auto& some) {
-    const Vec a = some.From(src), b = some.From(src + half);
-    some.To(dst, a * some.From(cosines) - b * some.From(sines));
-    some.To(dst + half, b * some.From(cosines + other) + a * some.From(sines + other));
+  ForVectors(half, [&](const auto& place) {
+    const Vec a = place.From(src), b = place.From(src + half);
+    place.To(dst, a * place.From(cosines) - b * place.From(sines));
+    place.To(dst + half, b * place.From(cosines + other) + a * place.From(sines + other));
   });
 }
 
@@ -119,13 +107,13 @@ MXPLAN_INLINE void RotatePairs(const Type* src, const float* cosines, const floa
     return x * cosine + Swapped(x, Lanes()) * (sine * signs);
   };
   if (whole_tables) {
-    ForVectors(width, [&](const auto& some) {
-      some.To(dst, rotated(some.From(src), some.From(cosines), some.From(sines)));
+    ForVectors(width, [&](const auto& place) {
+      place.To(dst, rotated(place.From(src), place.From(cosines), place.From(sines)));
     });
     return;
   }
-  ForVectors(width, [&](const auto& some) {
-    some.To(dst, rotated(some.From(src), some.Twice(cosines), some.Twice(sines)));
+  ForVectors(width, [&](const auto& place) {
+    place.To(dst, rotated(place.From(src), place.Twice(cosines), place.Twice(sines)));
   });
 }
 

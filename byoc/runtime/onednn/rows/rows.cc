@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "onednn/isa.h"
+#include "onednn/layout.h"
 #include "onednn/rows/kernels.h"
 #include "onednn/steps/builders.h"
 
@@ -122,15 +123,10 @@ void AddRows(StepBuilder* b, const std::vector<const char*>& roles, Work work, c
   b->AddStage(std::make_unique<RowsStage<Work>>(places, threads, std::move(work), arguments), name);
 }
 
-rows::Number NumberOf(StepBuilder* b, const char* role) {
-  const auto type = b->Fixed(role).get_data_type();
-  if (type == dnnl::memory::data_type::f32) return rows::kFloat;
-  if (type == dnnl::memory::data_type::bf16) return rows::kShort;
-  ThrowUnsupported(role, ": expected float32 or bfloat16");
-}
+Real RealOf(StepBuilder* b, const char* role) { return mxplan::RealOf(b->Fixed(role), role); }
 
 void ExpectFloat(StepBuilder* b, const char* role) {
-  if (NumberOf(b, role) != rows::kFloat) ThrowUnsupported(role, ": expected float32");
+  if (RealOf(b, role) != kRealFloat) ThrowUnsupported(role, ": expected float32");
 }
 
 }  // namespace
@@ -140,7 +136,7 @@ void BuildRmsNormalization(StepBuilder* b) {
   rows::Normalization of;
   of.count = b->Get("src").dims.back();
   of.epsilon = static_cast<float>(b->Real("epsilon"));
-  auto* normalize = kernels.normalize[NumberOf(b, "src")][NumberOf(b, "dst")];
+  auto* normalize = kernels.normalize[RealOf(b, "src")][RealOf(b, "dst")];
   std::vector<const char*> roles = {"src", "dst"};
   if (b->Has("scale")) {
     ExpectFloat(b, "scale");
@@ -161,8 +157,8 @@ void BuildRotary(StepBuilder* b) {
   of.width = b->Integer("width");
   of.interleaved = b->Flag("interleaved");
   of.whole_tables = b->Get("cosines").dims.back() == of.width;
-  const rows::Number type = NumberOf(b, "src");
-  if (NumberOf(b, "dst") != type) ThrowUnsupported("src and dst of two types");
+  const Real type = RealOf(b, "src");
+  if (RealOf(b, "dst") != type) ThrowUnsupported("src and dst of two types");
   ExpectFloat(b, "cosines");
   ExpectFloat(b, "sines");
   auto work = [of, rotate = kernels.rotate[type]](const std::array<char*, kMostOperands>& at) {

@@ -5,15 +5,13 @@
 
 #include <cstdint>
 
+#include "onednn/numbers.h"
 #include "onednn/post_ops/codes.h"
 
 namespace mxplan::squeeze_excite {
 
-// Types of numbers, which are computed with in float32.
-enum Number : uint8_t { kFloat, kShort, kNumbers };
-
-// Where one sample's numbers stand, in numbers: `together` channels side by side, and the next ones
-// `group_stride` behind them.  Channels alone have their pixels side by side.
+// The places of one sample's numbers, in numbers: `together` channels side by side, and the next
+// ones `group_stride` behind them.  Channels alone have their pixels side by side.
 struct Image {
   int64_t channels = 0, pixels = 0;
   int64_t together = 1, group_stride = 0, pixel_stride = 1;
@@ -35,20 +33,20 @@ struct Ending {
   int64_t count = 0;
 };
 
-// By the type of images and weights.
+// By the type of images and weights; they are computed with in float32.
 struct Kernels {
   const char* name = "";
   // Means of the channels [begin, end), whole groups where groups have an order of their own.
-  void (*means[kNumbers])(const Image& image, const void* src, int64_t begin, int64_t end,
-                          float* means) = {};
+  void (*means[kReals])(const Image& image, const void* src, int64_t begin, int64_t end,
+                        float* means) = {};
   // The channels [begin, end) times their gates; src may be dst.
-  void (*scale[kNumbers])(const Image& image, const void* src, int64_t begin, int64_t end,
-                          const float* gates, const Ending& ending, void* dst) = {};
+  void (*scale[kReals])(const Image& image, const void* src, int64_t begin, int64_t end,
+                        const float* gates, const Ending& ending, void* dst) = {};
   // Products with weights [outputs, inputs], and with weights [inputs, outputs].
-  void (*by_rows[kNumbers])(const Product& product, const float* src, int64_t begin, int64_t end,
-                            float* dst) = {};
-  void (*by_columns[kNumbers])(const Product& product, const float* src, int64_t begin, int64_t end,
-                               float* dst) = {};
+  void (*by_rows[kReals])(const Product& product, const float* src, int64_t begin, int64_t end,
+                          float* dst) = {};
+  void (*by_columns[kReals])(const Product& product, const float* src, int64_t begin, int64_t end,
+                             float* dst) = {};
 };
 
 Kernels Avx512Bf16Kernels();

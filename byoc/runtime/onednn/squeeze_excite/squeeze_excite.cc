@@ -44,7 +44,7 @@ int64_t Filled(int64_t count, int64_t whole) { return (count + whole - 1) / whol
 // Everything that is known before a call.
 struct Plan {
   Kernels kernels;
-  Number type = kFloat;
+  Real type = kRealFloat;
   Image image;
   int64_t samples = 0, sample_bytes = 0;
   int64_t stored = 0;  // channels with those that fill up the last block
@@ -143,7 +143,7 @@ class SqueezeExciteStage final : public MemoryStage {
 #pragma omp barrier
   }
 
-  // Where a thread's share begins: with a line, which is as long as a block or longer.
+  // The begin of a thread's share: at a line, which is as long as a block or longer.
   static int64_t Bound(int64_t count, int64_t thread, int64_t threads) {
     const int64_t lines = (count + kLine - 1) / kLine;
     return std::min(count, lines * thread / threads * kLine);
@@ -179,7 +179,7 @@ class SqueezeExciteStage final : public MemoryStage {
     const Ending ending{plan_.post_ops.data(), others.data(),
                         static_cast<int64_t>(plan_.post_ops.size())};
     float* gates = call.gates + sample * width;
-    // What fills a block up is 0, and stays that by any number.
+    // Channels that fill a block up are 0, and stay that by any number.
     if (begin < end && end > plan_.image.channels) {
       std::fill(gates + plan_.image.channels, gates + end, 0.0F);
     }
@@ -191,27 +191,6 @@ class SqueezeExciteStage final : public MemoryStage {
   Places places_;
 };
 
-Number NumberOf(const memory::desc& desc, const char* role) {
-  if (desc.get_data_type() == memory::data_type::f32) return kFloat;
-  if (desc.get_data_type() == memory::data_type::bf16) return kShort;
-  ThrowUnsupported(role, ": expected float32 or bfloat16");
-}
-
-// The distance of neighbouring pixels where they are one axis; 0 where they are not.
-int64_t PixelStride(const Dims& dims, const Dims& strides, int64_t alone) {
-  int64_t stride = 0, expected = 0;
-  for (size_t axis = dims.size(); axis-- > 2;) {
-    if (dims[axis] == 1) continue;
-    if (stride == 0) {
-      stride = strides[axis];
-    } else if (strides[axis] != expected) {
-      return 0;
-    }
-    expected = strides[axis] * dims[axis];
-  }
-  return stride == 0 ? alone : stride;
-}
-
 Image ImageOf(const memory::desc& desc) {
   const Dims dims = desc.get_dims(), strides = desc.get_strides();
   Image image;
@@ -221,10 +200,10 @@ Image ImageOf(const memory::desc& desc) {
   image.group_stride = strides[1];
   if (desc.get_inner_nblks() == 1 && desc.get_inner_idxs()[0] == 1) {
     image.together = desc.get_inner_blks()[0];
-    image.pixel_stride = PixelStride(dims, strides, image.together);
+    image.pixel_stride = PlaceStride(dims, strides, image.together);
     if (image.pixel_stride >= image.together && kLine % image.together == 0) return image;
   } else if (desc.get_inner_nblks() == 0) {
-    image.pixel_stride = PixelStride(dims, strides, image.channels);
+    image.pixel_stride = PlaceStride(dims, strides, image.channels);
     if (image.pixel_stride == 1 && image.pixels > 1) return image;  // pixels side by side
     image.together = image.channels;
     if (strides[1] == 1 && image.pixel_stride >= image.channels) return image;
@@ -256,7 +235,7 @@ void BuildSqueezeExcite(StepBuilder* b) {
   if (!SamePlacement(src, dst) || src.get_data_type() != dst.get_data_type()) {
     ThrowUnsupported("dst in layout ", TagOf(dst), ", expected that of src, ", TagOf(src));
   }
-  plan.type = se::NumberOf(src, "src");
+  plan.type = RealOf(src, "src");
   plan.image = se::ImageOf(src);
   plan.samples = src.get_dims()[0];
   plan.stored = src.get_padded_dims()[1];
@@ -299,8 +278,7 @@ void BuildSqueezeExcite(StepBuilder* b) {
     return arguments.size() - 1;
   };
   auto expect_type = [&](const char* role) {
-    if (se::NumberOf(b->Desc(role), role) != plan.type)
-      ThrowUnsupported(role, ": not of src's type");
+    if (RealOf(b->Desc(role), role) != plan.type) ThrowUnsupported(role, ": not of src's type");
   };
   expect_type("weights");
   places.bias = vector("bias");

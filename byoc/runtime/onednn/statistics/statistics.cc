@@ -27,21 +27,6 @@ struct Tiling {
   bool padded = false;  // the last tile is as wide as the others
 };
 
-// The distance of neighbours where all axes behind the channels are one axis; 0 where they are not.
-int64_t StepOf(const Dims& dims, const Dims& strides, int64_t alone) {
-  int64_t step = 0, expected = 0;
-  for (size_t axis = dims.size(); axis-- > 2;) {
-    if (dims[axis] == 1) continue;
-    if (step == 0) {
-      step = strides[axis];
-    } else if (strides[axis] != expected) {
-      return 0;
-    }
-    expected = strides[axis] * dims[axis];
-  }
-  return step == 0 ? alone : step;
-}
-
 // Channels that a thread goes over at once where all of a position stand side by side.
 int WidthOf(int64_t channels, int64_t threads) {
   const int64_t share = (channels + threads - 1) / threads;
@@ -67,10 +52,10 @@ std::optional<Tiling> TilingOf(const memory::desc& src, int64_t threads) {
     found.width = static_cast<int>(block);
     found.padded = true;
     found.stride = strides[1];
-    found.rows.step = StepOf(dims, strides, block);
+    found.rows.step = PlaceStride(dims, strides, block);
     if (found.rows.step != block) return std::nullopt;
   } else if (src.get_inner_nblks() == 0) {
-    const int64_t step = StepOf(dims, strides, found.channels);
+    const int64_t step = PlaceStride(dims, strides, found.channels);
     if (step == 1 && found.rows.inner > 1) {
       found.stride = strides[1];
     } else if (strides[1] == 1 && step >= found.channels) {

@@ -1,11 +1,15 @@
 // Vectors of MXPLAN_LANES floats; included once for each instruction set, by the kernels of our
 // own.  Everything is in an unnamed namespace: no inline function of one set may end up in code of
-// another.  Standard headers come before the instruction set is named.
+// another.  Standard headers come before the instruction set is named.  With MXPLAN_MASKS parts of
+// a vector go by AVX-512's masks.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_VECTORS_LANES_IMPL_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_VECTORS_LANES_IMPL_H_
 
 #include <cstdint>
 #include <utility>
+#ifdef MXPLAN_MASKS
+#include <immintrin.h>
+#endif
 
 namespace mxplan {
 namespace {
@@ -45,6 +49,38 @@ MXPLAN_INLINE Vec Sums(Vec* v) {
   } else {
     return v[0];
   }
+}
+
+// The sum of all lanes, halves first.
+MXPLAN_INLINE float Across(Vec vec) {
+  float lanes[kLanes];
+  Store(lanes, vec);
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (int64_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
+}
+
+// The first `count` lanes, and zeros in the rest.
+MXPLAN_INLINE Vec LoadSome(const float* from, int64_t count) {
+#ifdef MXPLAN_MASKS
+  return reinterpret_cast<Vec>(
+      _mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << count) - 1), from));
+#else
+  float lanes[kLanes] = {};
+  for (int64_t i = 0; i < count; ++i) lanes[i] = from[i];
+  return Load(lanes);
+#endif
+}
+
+MXPLAN_INLINE void StoreSome(float* to, Vec x, int64_t count) {
+#ifdef MXPLAN_MASKS
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1U << count) - 1), reinterpret_cast<__m512>(x));
+#else
+  float lanes[kLanes];
+  Store(lanes, x);
+  for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
+#endif
 }
 
 // Lane j of v[i] and lane i of v[j] change places.

@@ -1,14 +1,10 @@
 // Vectors of MXPLAN_LANES numbers out of float32 or bfloat16 and back; included once for each
-// instruction set, behind lanes_impl.h.  With MXPLAN_MASKS parts of a vector of float32 go by
-// AVX-512's masks.
+// instruction set, behind lanes_impl.h.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_VECTORS_NUMBERS_IMPL_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_VECTORS_NUMBERS_IMPL_H_
 
 #include <cstdint>
 #include <cstring>
-#ifdef MXPLAN_MASKS
-#include <immintrin.h>
-#endif
 
 #include "onednn/vectors/lanes_impl.h"
 #include "onednn/vectors/shorts_impl.h"
@@ -30,30 +26,34 @@ MXPLAN_INLINE void StoreAll(Short* to, Vec vec) {
 }
 
 // The first `count` numbers, fewer than a vector has, and 0 behind them.
-MXPLAN_INLINE Vec LoadFirst(const float* from, int64_t count) {
-#ifdef MXPLAN_MASKS
-  return reinterpret_cast<Vec>(
-      _mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << count) - 1), from));
-#else
-  float numbers[kLanes] = {};
-  std::memcpy(numbers, from, static_cast<size_t>(count) * sizeof(float));
-  return Load(numbers);
-#endif
-}
+MXPLAN_INLINE Vec LoadFirst(const float* from, int64_t count) { return LoadSome(from, count); }
 MXPLAN_INLINE Vec LoadFirst(const Short* from, int64_t count) {
   return Widened(LoadShort(from, count));
 }
-MXPLAN_INLINE void StoreFirst(float* to, int64_t count, Vec vec) {
-#ifdef MXPLAN_MASKS
-  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1U << count) - 1),
-                        reinterpret_cast<__m512>(vec));
-#else
-  float numbers[kLanes];
-  Store(numbers, vec);
-  std::memcpy(to, numbers, static_cast<size_t>(count) * sizeof(float));
-#endif
-}
+MXPLAN_INLINE void StoreFirst(float* to, int64_t count, Vec vec) { StoreSome(to, vec, count); }
 MXPLAN_INLINE void StoreFirst(Short* to, int64_t count, Vec vec) { StoreShort(to, count, vec); }
+
+// A whole vector, or at the end of numbers that stand side by side a part of one.
+template <bool kWhole>
+struct Some {
+  int64_t count;
+  template <typename Type>
+  MXPLAN_INLINE Vec From(const Type* at) const {
+    if constexpr (kWhole) {
+      return LoadAll(at);
+    } else {
+      return LoadFirst(at, count);
+    }
+  }
+  template <typename Type>
+  MXPLAN_INLINE void To(Type* at, Vec vec) const {
+    if constexpr (kWhole) {
+      StoreAll(at, vec);
+    } else {
+      StoreFirst(at, count, vec);
+    }
+  }
+};
 
 }  // namespace
 }  // namespace mxplan

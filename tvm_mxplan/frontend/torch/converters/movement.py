@@ -15,10 +15,8 @@ from tvm import relax, te, tirx
 from ...onnx.dimensions.dims import Dim, compared, expression, same, simplified
 from ...rounding import round_to_bfloat16
 from ..node import Emitter, Node, dims_of, dtype_of
+from ..sizes import ENDLESS
 from .table import converts
-
-_END = 2**62
-"""From here on, the end of a slice is the end of its axis."""
 
 
 @converts("_to_copy.default")
@@ -73,7 +71,7 @@ def _from_the_front(index: Dim, extent: Dim) -> Dim:
 
 def _bound(bound: Any, extent: Dim, default: Dim) -> Dim:
     """A bound of a slice within its axis."""
-    if bound is None or (isinstance(bound, int) and bound >= _END):
+    if bound is None or (isinstance(bound, int) and bound >= ENDLESS):
         return default if bound is None else extent
     place, whole = expression(_from_the_front(bound, extent)), expression(extent)
     return simplified(tirx.max(tirx.min(place, whole), tirx.const(0, "int64")))
@@ -113,7 +111,7 @@ def _split(emitter: Emitter, node: Node) -> list[relax.Expr]:
 def _stated_bounds(node: Node, extent: Dim, stated: Dim) -> tuple[Dim, Dim]:
     """The bounds of a slice; as they are where PyTorch has found that they lie within the axis."""
     first, last = (0 if node["start"] is None else node["start"]), node["end"]
-    if last is None or (isinstance(last, int) and last >= _END):
+    if last is None or (isinstance(last, int) and last >= ENDLESS):
         last = extent
     begin, end = (_from_the_front(bound, extent) for bound in (first, last))
     reach = simplified(expression(end) - expression(begin) + node["step"] - 1)
