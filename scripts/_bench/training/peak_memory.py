@@ -45,7 +45,7 @@ def print_peaks(
 
 
 def _apart(name: str, size: int | None, batch: int, options: dict[str, Any], engine: str) -> tuple[int, int]:
-    """What ``peak`` gives in a process of its own."""
+    """The result of ``peak`` in a process of its own."""
     fresh = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=fresh) as pool:
         return pool.submit(peak, name, size, batch, options, engine).result()
