@@ -2,12 +2,16 @@
 
     scripts/bench training_agreement [--steps 10] [--batch 3] [--size N]
         [--machine FILE | default] [--convolutions cost | direct] [NETWORK | nine ...]
+    scripts/bench training_agreement --errors 3e-7 [--trials 10] [--batch 3] [--size N] [NETWORK | nine ...]
 
 The loss of each step, the gradients of the first one, and weights and running statistics behind the first
 and the last are compared, each tensor in the L2 norm relative to PyTorch's.  A tensor whose norm is less
 than 1e-5 of the largest one's is held against that one: a shift before a batch norm has no gradient but
 rounding.  PyTorch in float64 tells what rounding alone does to a network.  "Winograd" counts the convolutions
 and data gradients that run so.
+
+With ``--errors`` nothing is compared: PyTorch in float64 makes the first step again and again, with errors of
+that size in the results of its layers, and says which gates and maxima they decide otherwise.
 """
 
 from __future__ import annotations
@@ -23,8 +27,19 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--size", type=int, help="of the images, where the network's own is too dear")
     parser.add_argument("--machine", help="the option machine: rates that are not measured now")
     parser.add_argument("--convolutions", help="the option convolutions: by cost without it")
+    parser.add_argument(
+        "--errors", type=float, help="relative to the results of convolutions and dense layers"
+    )
+    parser.add_argument("--trials", type=int, default=10, help="steps with errors (10)")
     args = parser.parse_args(arguments)
     from .compared_steps import chosen, printed
+
+    if args.errors is not None:
+        from .gates import printed as printed_gates
+
+        for network in chosen(args.networks, args.size):
+            printed_gates(network, args.batch, args.errors, args.trials)
+        return 0
 
     asked = {"machine": args.machine, "convolutions": args.convolutions}
     options = {name: value for name, value in asked.items() if value}
