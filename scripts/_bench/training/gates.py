@@ -1,8 +1,8 @@
 """Gates of ReLU and maxima of pools that roundings decide, and what that does to gradients; needs torch.
 
-PyTorch in float64 makes a step as it is, and steps in which each result of a convolution or dense layer has an
-error of a given size.  Gradients that differ by far more than the error come of elements that are decided in
-another way: what stands at an edge takes the gradient of one side or of the other, as any float32 engine does.
+PyTorch in float64 makes a step as it is, and steps in which each result of a convolution or dense layer has
+an error of a given size.  Gradients that differ by far more than the error come of elements that are decided
+otherwise: what stands at an edge takes the gradient of one side or of the other, as any float32 engine does.
 """
 
 from __future__ import annotations
@@ -66,11 +66,8 @@ def trials(network: Network, batch: int, error: float, count: int) -> Iterator[T
 def printed(network: Network, batch: int, error: float, count: int) -> None:
     """The trials, a line each."""
     print(f"{network.name}: PyTorch in float64 with errors of {error:.0e}", flush=True)
-    for trial in trials(network, batch, error, count):
-        print(
-            f"  gates {trial.gates}, maxima {trial.maxima}, gradients off by {trial.gradients:.0e}",
-            flush=True,
-        )
+    for gates, maxima, gradients in trials(network, batch, error, count):
+        print(f"  gates {gates}, maxima {maxima}, gradients off by {gradients:.0e}", flush=True)
 
 
 def _changed(before: list[torch.Tensor], after: list[torch.Tensor]) -> int:
