@@ -75,12 +75,16 @@ class _Uses:
         self.inside: dict[int, set[int]] = {}
 
     def writer_of(self, output: int) -> int | None:
-        """Position of the one step that writes ``output``, or the one view of it; None if there are more."""
+        """Position of the one step that writes ``output``, or the one view of it.
+
+        None where there are more, or where a step reads what it wrote.
+        """
         graph = self.graph
         views = [value for value in graph.views(output) if self._is_used(value)]
         written = views[0] if len(views) == 1 and graph.writer(output) is None else output
         alone = not views if written == output else not graph.views(written)
-        return None if graph.reads(written) or not alone else graph.writer(written)
+        read = graph.reads(output) or graph.reads(written)
+        return None if read or not alone else graph.writer(written)
 
     def source_of(self, output: int) -> int | None:
         """The local value whose reorder is all that ``output`` is; None where there is none."""

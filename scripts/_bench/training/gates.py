@@ -34,7 +34,7 @@ class Trial(NamedTuple):
 
 
 class _Decisions(NamedTuple):
-    """What a step decided: signs behind each ReLU, places of each pool's maxima."""
+    """The decisions of a step: signs behind each ReLU, places of each pool's maxima."""
 
     gates: list[torch.Tensor]
     maxima: list[torch.Tensor]

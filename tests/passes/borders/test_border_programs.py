@@ -110,6 +110,16 @@ def test_an_output_that_is_read_again_stays_plain() -> None:
     assert borders_of(b.program()).gives == (PLAIN, PLAIN)
 
 
+def test_an_output_that_is_written_through_a_view_and_read_again_stays_plain() -> None:
+    """As where its shape is a step's own, and a cast reads it."""
+    b = Builder()
+    pooled = b.pool(b.value("x", "input"), b.value("pooled", "local", LAST))
+    out = b.value("y", "output")
+    b.reorder(pooled, b.value("view", "local", PLAIN, out))
+    b.pool(out, b.value("z", "output"))
+    assert borders_of(b.program()).gives == (PLAIN, PLAIN)
+
+
 def test_a_value_that_is_made_inside_an_output_leaves_by_a_reorder() -> None:
     """Its bytes are the first output's, which is value 0: they cannot be the second one's too."""
     b = Builder()
