@@ -88,6 +88,17 @@ def _recurrent(name: str, kind: type[torch.nn.RNNBase]) -> Network:
 
 _SMALL = {"vocab_size": 400, "hidden_size": 96, "num_hidden_layers": 3, "num_attention_heads": 6}
 
+
+def network_of(name: str) -> Network:
+    """A network of the catalogue, or else of timm, for images of the size that timm states."""
+    found = next((network for network in NETWORKS if network.name == name), None)
+    if found is not None:
+        return found
+    import timm
+
+    return _timm(name, timm.get_pretrained_cfg(name).input_size[-1])
+
+
 NETWORKS = (
     _timm("resnet18", 96),
     _timm("mobilenetv3_small_100", 96),

@@ -32,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="scripts/torch_models", description=__doc__)
     parser.add_argument("--models", default="", help="only those whose names contain this")
+    parser.add_argument("--timm", default="", help="models of timm by name, in the place of the catalogue's")
     parser.add_argument("--doors", default=",".join(DOORS), help="some of %(default)s")
     options = parser.parse_args(arguments)
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
@@ -44,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from .catalogue import NETWORKS
 
     doors = [door for door in DOORS if door in options.doors.split(",")]
-    names = [network.name for network in NETWORKS if options.models in network.name]
+    listed = [network.name for network in NETWORKS if options.models in network.name]
+    names = options.timm.split(",") if options.timm else listed
     rows = [_row(name, door) for name in names for door in doors]
     print(f"\n{sum(rows)} of {len(rows)} compiled and agree.")
     return int(not all(rows))

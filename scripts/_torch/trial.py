@@ -15,7 +15,7 @@ from torch.utils import _pytree
 import tvm_mxplan
 from tvm_mxplan.frontend.torch import dynamo
 
-from .catalogue import NETWORKS, Network, calibrated
+from .catalogue import Network, calibrated, network_of
 
 _OPTIONS = {"cache": "disabled"}
 _BATCHES = {"exported": (2,), "named": (2, 3, 5), "torch.compile": (2, 3, 5)}
@@ -24,7 +24,7 @@ _BATCHES = {"exported": (2,), "named": (2, 3, 5), "torch.compile": (2, 3, 5)}
 def main(name: str, door: str) -> dict[str, Any]:
     """Returns the results of a trial: the error relative to PyTorch, and what was compiled."""
     torch.manual_seed(0)
-    (network,) = (network for network in NETWORKS if network.name == name)
+    network = network_of(name)
     model = calibrated(network.make(), network)
     start = time.perf_counter()
     with torch.no_grad():

@@ -40,3 +40,13 @@ def test_every_network_is_named_once():
     from _torch.catalogue import NETWORKS
 
     assert len({network.name for network in NETWORKS}) == len(NETWORKS) > 18
+
+
+def test_networks_beside_the_catalogue_are_timms():
+    for package in ("torch", "timm"):
+        pytest.importorskip(package, reason="networks are made of torch and timm")
+    from _torch.catalogue import network_of
+
+    network = network_of("lcnet_050")
+    assert tuple(network.inputs(3)["x"].shape) == (3, 3, 224, 224)
+    assert tuple(network_of("resnet18").inputs(1)["x"].shape) == (1, 3, 96, 96)

@@ -102,6 +102,23 @@ def compared(network: Network, batch: int, steps: int, options: Mapping[str, obj
     return f"| {network.name} | {' | '.join([*first, *cells])} | {share} | {winograd(step)} | {seconds:.0f} |"
 
 
+def print_gradients(network: Network, batch: int, options: Mapping[str, object]) -> None:
+    """Print how far each gradient of the first step is from float64's, ours and PyTorch's in float32."""
+    model = network.made()
+    step = compiled(network, model, batch, options, keep_gradients=True)
+    sides = [Torch(model, dtype) for dtype in (torch.float32, torch.float64)]
+    torch.manual_seed(1)
+    inputs, labels = network.batch(batch)
+    step(**{name: tensor.numpy() for name, tensor in inputs.items()}, labels=labels.numpy())
+    for side in sides:
+        side.step(inputs, labels)
+    single, double = (side.gradients() for side in sides)
+    print(f"{network.name}, {winograd(step)}\n| gradient | ours | PyTorch |\n| --- | --- | --- |")
+    for name, exact in double.items():
+        errors = (furthest({name: one[name]}, {name: exact})[0] for one in (step.gradients, single))
+        print(f"| {name} | {' | '.join(f'{error:.0e}' for error in errors)} |", flush=True)
+
+
 def winograd(step: training.TrainingStep) -> str:
     """The number of convolutions and data gradients by Winograd's algorithm, for each of its tiles."""
     names = [one.implementation for region in step.report.regions for one in region.steps]

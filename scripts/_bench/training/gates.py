@@ -7,8 +7,7 @@ otherwise: what stands at an edge takes the gradient of one side or of the other
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from .compared_steps import Torch, furthest
 from .networks import Network
 
 
@@ -47,15 +47,12 @@ def trials(network: Network, batch: int, error: float, count: int) -> Iterator[T
     ----------
     error : standard deviation of the errors, relative to the root of the mean square of a layer's result.
     """
-    from .compared_steps import furthest
-
-    model = network.made().to(torch.float64)
+    model = network.made()
     torch.manual_seed(1)
     inputs, labels = network.batch(batch)
-    given = {name: x.double() if x.is_floating_point() else x for name, x in inputs.items()}
-    decided, wanted = _step(model, given, labels, 0.0, 0)
+    decided, wanted = _step(model, inputs, labels, 0.0, 0)
     for seed in range(1, count + 1):
-        others, found = _step(model, given, labels, error, seed)
+        others, found = _step(model, inputs, labels, error, seed)
         yield Trial(
             _changed(decided.gates, others.gates),
             _changed(decided.maxima, others.maxima),
@@ -75,15 +72,13 @@ def _changed(before: list[torch.Tensor], after: list[torch.Tensor]) -> int:
 
 
 def _step(
-    model: torch.nn.Module, inputs: dict[str, torch.Tensor], labels: torch.Tensor, error: float, seed: int
+    model: torch.nn.Module, inputs: Mapping[str, torch.Tensor], labels: torch.Tensor, error: float, seed: int
 ) -> tuple[_Decisions, dict[str, np.ndarray]]:
-    model = copy.deepcopy(model)
-    noise = torch.Generator().manual_seed(seed)
-    with _watched(model, error, noise) as decisions:
-        loss = torch.nn.functional.cross_entropy(model(**inputs), labels)
-    loss.backward()
-    rows = model.named_parameters()
-    return decisions, {name: row.grad.numpy() for name, row in rows if row.grad is not None}
+    """The decisions of a step with errors, and its gradients."""
+    side = Torch(model, torch.float64)
+    with _watched(side.model, error, torch.Generator().manual_seed(seed)) as decisions:
+        side.step(inputs, labels)
+    return decisions, side.gradients()
 
 
 @contextmanager
