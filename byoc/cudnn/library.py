@@ -10,6 +10,7 @@ import atexit
 import functools
 import importlib.metadata
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tvm_mxplan.byoc import registry
 from tvm_mxplan.errors import UnsupportedError
 
-from .planner import Planner
+from .asked import AskedProcess, ProcessEndedError
 
 if TYPE_CHECKING:
     from tvm_mxplan.core.program.program import Program
@@ -27,6 +28,8 @@ _FRONTEND = "cudnn-frontend"
 _STAMP = re.compile(rb"mxplan-cudnn-frontend=([0-9.]+);")
 _RUNTIME_DISTRIBUTION = "nvidia-cuda-runtime"
 PLANNER = "libmxplan_cudnn_planner.so"
+_SERVE = Path(__file__).resolve().parent / "native" / "serve.py"
+_STOPWATCH = f"import sys; sys.path[:] = sys.argv[1:]; from {__package__} import stopwatch; stopwatch.main()"
 INSTALL = "install tvm_mxplan[cuda]"
 
 NO_DRIVER = Path(__file__).resolve().parent / "no_driver" / "libmxplan_no_driver.so"
@@ -116,16 +119,25 @@ def cudnn_version() -> int:
 
 
 @functools.cache
-def _planner() -> Planner:
+def _planner() -> AskedProcess:
     reason = why_not()
     if reason:
         raise UnsupportedError(f"cuDNN: {reason}")
     # cuDNN looks for the compiler by its name alone, and does without.
     compiler = [path for distribution, file in _COMPILER if (path := _installed(distribution, file))]
     cudnn, stand_in = _installed(DISTRIBUTION, "libcudnn.so.9"), NO_DRIVER if NO_DRIVER.exists() else ""
-    planner = Planner([str(planner_path()), cudnn, str(stand_in), *compiler], INSTALL)
-    atexit.register(planner.close)
-    return planner
+    given = [str(planner_path()), cudnn, str(stand_in), *compiler]
+    return _closed_at_exit(AskedProcess("planner", ["-I", str(_SERVE), *given], INSTALL))
+
+
+@functools.cache
+def _stopwatch() -> AskedProcess:
+    return _closed_at_exit(AskedProcess("stopwatch", ["-c", _STOPWATCH, *sys.path], INSTALL))
+
+
+def _closed_at_exit(process: AskedProcess) -> AskedProcess:
+    atexit.register(process.close)
+    return process
 
 
 def create_module(symbol: str, program: Program | bytes, constants: Sequence[Any] = ()) -> Any:
@@ -157,16 +169,42 @@ def time_plans(
 ) -> list[tuple[list[float], str]]:
     """Microseconds of each plan of a record on the GPU that is here, or why there are none.
 
+    They run in a process of their own.  Behind one that fails, others may fail for its sake.
+
     Parameters
     ----------
     sizes : bytes of tensors by uid.
     warm_up, runs, rounds : runs before any is timed; runs between two events; times of each plan.
+
+    Raises
+    ------
+    UnsupportedError : no GPU, or another than plans were made for.
+    ProcessEndedError : the process did not survive.
     """
+    asked = {
+        "record": record.hex(),
+        "sizes": sorted(sizes.items()),
+        "rules": [warm_up, runs, rounds],
+    }
+    answer = _stopwatch().ask("time", asked)
+    if answer.get("ended"):
+        raise ProcessEndedError(answer["error"])
+    times = [(found, failure) for found, failure in answer.get("times", ())]
+    if not times or any(failure for _, failure in times):
+        _stopwatch().close()  # the GPU may be lost to it
+    if not times:
+        raise UnsupportedError(answer["error"])
+    return times
+
+
+def time_plans_here(
+    record: bytes, sizes: Sequence[tuple[int, int]], warm_up: int, runs: int, rounds: int
+) -> list[tuple[list[float], str]]:
+    """The same in the calling process, which may lose all that it has on the GPU."""
     import tvm_ffi
 
     load()
-    uids = sorted(sizes)
-    shapes = tvm_ffi.Shape(uids), tvm_ffi.Shape([sizes[uid] for uid in uids])
+    shapes = (tvm_ffi.Shape([uid for uid, _ in sizes]), tvm_ffi.Shape([size for _, size in sizes]))
     found = _function("time_plans")(record, *shapes, warm_up, runs, rounds)
     return [([float(time) for time in times], str(failure)) for times, failure in found]
 

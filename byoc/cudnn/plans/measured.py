@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import library
+from ..asked import ProcessEndedError
 from .record import EnginePlan, engine_plan
 
 MOST_CANDIDATES = 8
@@ -25,6 +26,9 @@ def measure(
 ) -> dict[str, float]:
     """Microseconds of a run by the names of engines, the median of rounds; without those that failed.
 
+    Where several fail, for one that takes the GPU from the others behind it, each is tried alone, and those
+    that run are timed in turns again.
+
     Parameters
     ----------
     answer : the planner's, with the plan of each candidate.
@@ -38,9 +42,25 @@ def measure(
     names = list(dict.fromkeys(one["name"] for one in answer.get("engines", ()) if "plan" in one))
     if not names:
         return {}
-    plans = [engine_plan(chosen(answer, name)) for name in names]
-    found = library.time_plans(record_of(plans), _bytes(graph), _WARM_UP, _EACH, _ROUNDS)
-    return {name: statistics.median(times) for name, (times, _) in zip(names, found, strict=True) if times}
+    plans = {name: engine_plan(chosen(answer, name)) for name in names}
+    sizes = _bytes(graph)
+
+    def timed(names: Sequence[str]) -> dict[str, float]:
+        if not names:
+            return {}
+        record = record_of([plans[name] for name in names])
+        try:
+            found = library.time_plans(record, sizes, _WARM_UP, _EACH, _ROUNDS)
+        except ProcessEndedError:
+            return {}
+        return {
+            name: statistics.median(times) for name, (times, _) in zip(names, found, strict=True) if times
+        }
+
+    together = timed(names)
+    if len(names) - len(together) < 2:
+        return together
+    return timed([name for name in names if timed([name])])
 
 
 def chosen(answer: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,11 +87,14 @@ def _on_tvm(run: Callable[[], Any], executable: Executable | None = None) -> Run
     return Runner(run, tvm.cuda().sync, fetch, executable)
 
 
-def _torch_compile(case: Case) -> Runner:
-    """torch.compile with all that it tries out."""
+def _torch_compile(case: Case, freezing: bool = False) -> Runner:
+    """torch.compile with all that it tries out; ``freezing`` folds constants, batch norms among them."""
     import torch
+    import torch._inductor.config
 
+    torch._inductor.config.freezing = freezing
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(case.folder / "inductor")
+    _share_assembler(Path(torch.__file__).parent)
     module, tensors = _torch_module(case)
     compiled = torch.compile(module, mode="max-autotune")
 
@@ -102,6 +106,16 @@ def _torch_compile(case: Case) -> Runner:
         run()
     torch.cuda.synchronize()
     return Runner(run, torch.cuda.synchronize, _fetch_torch)
+
+
+def _share_assembler(torch: Path) -> None:
+    """Has PyTorch assemble kernels by one program.
+
+    Its processes that compile take the one that it ships, and it itself Triton's: what the former compiled it
+    would not find, and compile once more, one after the other.
+    """
+    if (assembler := torch / "bin" / "ptxas").is_file():
+        os.environ.setdefault("TRITON_PTXAS_PATH", str(assembler))
 
 
 def _torch_graph(case: Case) -> Runner:
@@ -125,6 +139,8 @@ def _torch_graph(case: Case) -> Runner:
     def run() -> Any:
         graph.replay()
         return answer
+
+    run.reads = module, tensors  # type: ignore[attr-defined]  # the graph knows their addresses alone
 
     return Runner(run, torch.cuda.synchronize, _fetch_torch)
 
@@ -175,6 +191,7 @@ ENGINES = {
         Engine("ours_steps", lambda case: _ours(case, cuda_graphs=False), ours=True),
         Engine("ours_tuned", lambda case: _ours(case, cuda_graphs=True, tune="measure"), ours=True),
         Engine("torch", _torch_compile),
+        Engine("torch_frozen", lambda case: _torch_compile(case, freezing=True)),
         Engine("torch_graph", _torch_graph),
         Engine("tvm", _tvm),
     )

@@ -7,9 +7,10 @@ Engines take turns in one process, burst by burst; ratios are those of medians. 
 a call ends when the GPU has computed.  Errors are relative L2 against float64, the larger of those of the
 first and the third answer.  A row is printed when its case ends, so a run that is cut off leaves what it had.
 
-  ours         with CUDA graphs          torch        torch.compile, max-autotune, with cuDNN's benchmark
-  ours_steps   without                   torch_graph  PyTorch's own kernels, channels last, as a CUDA graph
-  ours_tuned   engines timed here        tvm          TVM's own CUDA code
+  ours         with CUDA graphs          torch         torch.compile, max-autotune, with cuDNN's benchmark
+  ours_steps   without                   torch_frozen  the same with constants folded, batch norms among them
+  ours_tuned   engines timed here        torch_graph   PyTorch's own kernels, channels last, as a CUDA graph
+                                         tvm           TVM's own CUDA code
 
 A model is a name of the zoo, or a file: at the batches where its first dimension is a name, else at its own.
 An engine that fails is a dash, and a line on stderr.  Where there is no GPU the status is 3.  It is 1 where

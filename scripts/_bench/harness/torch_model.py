@@ -132,6 +132,7 @@ _OPERATORS: dict[str, Callable[..., Tensor]] = {
     "Concat": lambda attributes, *pieces: torch.cat(pieces, attributes["axis"]),
     "Conv": _convolution,
     "Dropout": lambda _, x, *ratio: x,
+    "Identity": lambda _, x: x,
     "Flatten": lambda attributes, x: x.flatten(attributes.get("axis", 1)),
     "Gemm": _gemm,
     "GlobalAveragePool": lambda _, x: x.mean((2, 3), keepdim=True),

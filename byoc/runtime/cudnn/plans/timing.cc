@@ -118,21 +118,24 @@ class Timing {
   }
 
   std::vector<PlanTimes> Run(const TimingRules& rules) {
-    for (size_t i = 0; i < candidates_.size(); ++i) {
-      for (int run = 0; run < rules.warm_up; ++run) Execute(i);
-      if (times_[i].failure.empty()) candidates_[i].runs = Captured(i, rules.runs);
-    }
     Event begin, end;
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      Try(i, [&] {
+        for (int run = 0; run < rules.warm_up; ++run) ExecuteIn(queue_, i);
+        // What a plan does wrong on the device is told here, and is not the next one's failure.
+        CheckCuda(Cuda().cudaStreamSynchronize(queue_->stream()), "cudaStreamSynchronize");
+        candidates_[i].runs = Captured(i, rules.runs);
+      });
+    }
     for (int round = 0; round < rules.rounds; ++round) {
       for (size_t i = 0; i < candidates_.size(); ++i) {
-        if (!times_[i].failure.empty()) continue;
-        begin.Record(queue_->stream());
-        RunAll(i, rules.runs);
-        end.Record(queue_->stream());
-        end.Await();
-        if (times_[i].failure.empty()) {
+        Try(i, [&] {
+          begin.Record(queue_->stream());
+          RunAll(i, rules.runs);
+          end.Record(queue_->stream());
+          end.Await();
           times_[i].microseconds.push_back(end.MicrosecondsSince(begin) / rules.runs);
-        }
+        });
       }
     }
     return std::move(times_);
@@ -147,10 +150,6 @@ class Timing {
     } catch (const Error& error) {
       times_[i] = {{}, error.what()};
     }
-  }
-
-  void Execute(size_t i) {
-    Try(i, [&] { ExecuteIn(queue_, i); });
   }
 
   void ExecuteIn(CudaQueue* queue, size_t i) {
@@ -178,12 +177,10 @@ class Timing {
 
   void RunAll(size_t i, int runs) {
     if (candidates_[i].runs == nullptr) {
-      for (int run = 0; run < runs; ++run) Execute(i);
+      for (int run = 0; run < runs; ++run) ExecuteIn(queue_, i);
       return;
     }
-    Try(i, [&] {
-      CheckCuda(Cuda().cudaGraphLaunch(candidates_[i].runs, queue_->stream()), "cudaGraphLaunch");
-    });
+    CheckCuda(Cuda().cudaGraphLaunch(candidates_[i].runs, queue_->stream()), "cudaGraphLaunch");
   }
 
   const PlanRecord& record_;

@@ -14,6 +14,7 @@ from cudnn_stand_in import DEVICES, StandIn, small_network
 
 import tvm_mxplan
 from tvm_mxplan.byoc.cudnn import library
+from tvm_mxplan.byoc.cudnn.asked import AskedProcess, ProcessEndedError
 from tvm_mxplan.byoc.cudnn.engine import CudnnEngine
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
@@ -29,18 +30,25 @@ class Clock:
     def __init__(self, **microseconds: float) -> None:
         self.microseconds = microseconds
         self.calls: list[Mapping[int, int]] = []
+        self.deadly, self.survived = "", True
+        """An engine that takes the GPU from those behind it, or the process from all."""
 
     def __call__(
         self, record: bytes, sizes: Mapping[int, int], warm_up: int, runs: int, rounds: int
     ) -> list[tuple[list[float], str]]:
         self.calls.append(sizes)
         assert warm_up > 0 and runs > 0
-        found = []
+        found: list[tuple[list[float], str]] = []
+        lost = False
         for name in NAMES:
             if name.encode() not in record:
                 continue
             time = self.microseconds.get(name.partition("_")[0], 10.0)
-            found.append(([time] * rounds, "") if time > 0 else ([], "cudnnBackendExecute: it fails"))
+            lost = lost or name == self.deadly
+            if lost and not self.survived:
+                raise ProcessEndedError("cuDNN's stopwatch ended (signal 11) while it was asked")
+            failed = lost or time <= 0
+            found.append(([], "cudnnBackendExecute: it fails") if failed else ([time] * rounds, ""))
         return found
 
 
@@ -102,6 +110,15 @@ def test_a_plan_that_fails_is_not_taken(clock: Clock, tmp_path: Path) -> None:
     assert engines(compiled(tmp_path, tune="measure")) == {"eng0"}
 
 
+@pytest.mark.parametrize("survived", [True, False])
+@pytest.mark.parametrize("deadly, left", [("eng7_k1=2", "eng31_k2=4"), ("eng31_k2=4", "eng0")])
+def test_a_plan_that_takes_the_gpu_from_others_is_out_alone(
+    clock: Clock, tmp_path: Path, deadly: str, left: str, survived: bool
+) -> None:
+    clock.deadly, clock.survived = deadly, survived
+    assert engines(compiled(tmp_path, tune="measure")) == {left}
+
+
 def test_where_all_plans_fail_heuristics_choose(clock: Clock, tmp_path: Path) -> None:
     clock.microseconds = {"eng7": 0.0, "eng0": 0.0, "eng31": 0.0}
     assert engines(compiled(tmp_path, tune="measure")) == {"eng7_k1=2"}
@@ -160,3 +177,25 @@ def test_steps_may_be_kept_as_a_graph(planner: StandIn, tmp_path: Path) -> None:
 
     assert flags(compiled(tmp_path)) == {0}
     assert flags(compiled(tmp_path, cuda_graphs=True)) == {1}
+
+
+def test_plans_are_timed_in_a_process_of_their_own() -> None:
+    """Without a GPU it has nothing to time; the question is answered, and so is the next one."""
+    process = library._stopwatch()
+    for _ in range(2):
+        with pytest.raises(UnsupportedError, match="execution plan") as told:
+            library.time_plans(b"no record", {1: 4}, 1, 2, 3)
+        assert not isinstance(told.value, ProcessEndedError)
+    assert process._process is None, "the GPU may be lost to one that failed"
+
+
+def test_a_stopwatch_that_is_not_asked_ends() -> None:
+    script = "from tvm_mxplan.byoc.cudnn import stopwatch; stopwatch.IDLE_SECONDS = 0.2; stopwatch.main()"
+    process = AskedProcess("stopwatch", ["-c", script], "install this")
+    try:
+        first = process.hello["version"]
+        began = process._process
+        assert began is not None and began.wait(20) == 0
+        assert process.hello["version"] == first and process._process is not began
+    finally:
+        process.close()

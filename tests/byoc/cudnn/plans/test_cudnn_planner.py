@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tvm_mxplan.byoc.cudnn.asked import AskedProcess
 from tvm_mxplan.byoc.cudnn.native import serve
-from tvm_mxplan.byoc.cudnn.planner import Planner
 from tvm_mxplan.errors import UnsupportedError
 
 _SCRIPT = """
@@ -28,20 +28,20 @@ for line in sys.stdin:
 """
 
 
-def planner(folder: Path, hello: object = None) -> Planner:
+def planner(folder: Path, hello: object = None) -> AskedProcess:
     script = folder / "script.py"
     script.write_text(_SCRIPT.replace("HELLO", repr(hello or {"version": 91900, "driver": "stand-in"})))
-    return Planner(["a", "b"], "install this", script)
+    return AskedProcess("planner", ["-I", str(script), "a", "b"], "install this")
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Iterator[Planner]:
+def made(tmp_path: Path) -> Iterator[AskedProcess]:
     one = planner(tmp_path)
     yield one
     one.close()
 
 
-def test_questions_are_answered_by_one_process(made: Planner) -> None:
+def test_questions_are_answered_by_one_process(made: AskedProcess) -> None:
     assert made.hello == {"version": 91900, "driver": "stand-in"}
     for question in ({"sm": 90}, 7):
         assert made.ask("plan", question) == {"kind": "plan", "question": question, "arguments": ["a", "b"]}
@@ -49,9 +49,10 @@ def test_questions_are_answered_by_one_process(made: Planner) -> None:
 
 @pytest.mark.parametrize("question, said", [("die", "signal 9"), ("leave", "status 3")])
 def test_a_question_that_ends_the_process_is_an_error_and_the_next_begins_another(
-    made: Planner, question: str, said: str
+    made: AskedProcess, question: str, said: str
 ) -> None:
-    assert made.ask("plan", question) == {"error": f"cuDNN's planner ended ({said}) while it was asked"}
+    text = f"cuDNN's planner ended ({said}) while it was asked"
+    assert made.ask("plan", question) == {"error": text, "ended": True}
     assert made.ask("plan", 1)["question"] == 1
 
 

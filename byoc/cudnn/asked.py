@@ -1,8 +1,12 @@
-"""``Planner``: cuDNN in a process of its own, which is asked for plans in JSON (``native/serve.py``).
+"""``AskedProcess``: cuDNN in a process of its own, which is asked in JSON.
 
-A process of its own may have a driver that is none: engines that cuDNN compiles while plans are made want
-one to be there, and the process that compiles a model, or runs one, must not take that for a GPU's.  And what
-crashes in there is one operation graph without a plan.
+planner    makes plans (``native/serve.py``).  It may have a driver that is none: engines that cuDNN compiles
+           while plans are made want one to be there, and the process that compiles a model, or runs one,
+           must not take that for a GPU's.
+stopwatch  times plans (``stopwatch.py``).  An engine that reads what is not its own takes the GPU from all
+           that its process has there.
+
+What crashes in there is one operation graph without a plan, or one plan without a time.
 """
 
 from __future__ import annotations
@@ -12,27 +16,31 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from tvm_mxplan.errors import UnsupportedError
 
-SCRIPT = Path(__file__).resolve().parent / "native" / "serve.py"
+
+class ProcessEndedError(UnsupportedError):
+    """A process that did not survive a question."""
 
 
-class Planner:
-    """One process, begun when the first question is asked and again after one that it did not survive.
+class AskedProcess:
+    """One process, begun when the first question is asked and again after it ended.
 
+    Its first line has the ``version`` of what answers, or an ``error``; a question is a line, an answer one.
     Safe to use from many threads; questions wait for each other.
 
     Parameters
     ----------
-    paths : the arguments of ``native/serve.py``.
+    name : of what answers, for errors.
+    arguments : of Python: a script or a module, and what it is given.
     install : the way out where the process cannot be begun.
     """
 
-    def __init__(self, paths: Sequence[str], install: str, script: Path = SCRIPT) -> None:
-        self._command = [sys.executable, "-I", str(script), *paths]
+    def __init__(self, name: str, arguments: Sequence[str], install: str) -> None:
+        self._name = name
+        self._command = [sys.executable, *arguments]
         self._install = install
         self._process: subprocess.Popen[bytes] | None = None
         self._hello: dict[str, Any] = {}
@@ -46,7 +54,7 @@ class Planner:
             return self._hello
 
     def ask(self, kind: str, question: Any) -> dict[str, Any]:
-        """The answer to a question; one that ends the process is answered by an error."""
+        """The answer to a question; one that ends the process is answered by an error, ``ended`` with it."""
         line = json.dumps({kind: question}).encode() + b"\n"
         with self._lock:
             process = self._begun()
@@ -57,7 +65,8 @@ class Planner:
             except OSError:
                 answer = b""
             if not answer.endswith(b"\n"):
-                return {"error": f"cuDNN's planner ended ({self._ended(process)}) while it was asked"}
+                how = self._ended(process)
+                return {"error": f"cuDNN's {self._name} ended ({how}) while it was asked", "ended": True}
         found: dict[str, Any] = json.loads(answer)
         return found
 
@@ -68,6 +77,8 @@ class Planner:
                 self._ended(self._process)
 
     def _begun(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is not None:
+            self._ended(self._process)  # it had nothing to do, or was ended by another
         if self._process is not None:
             return self._process
         process = subprocess.Popen(
@@ -76,7 +87,9 @@ class Planner:
         line = process.stdout.readline()  # type: ignore[union-attr]
         hello = json.loads(line) if line.endswith(b"\n") else {}
         if "version" not in hello:
-            reason = hello.get("error") or f"its planner ended ({self._ended(process)}) when it was begun"
+            reason = (
+                hello.get("error") or f"its {self._name} ended ({self._ended(process)}) when it was begun"
+            )
             raise UnsupportedError(f"cuDNN: {reason}; {self._install}")
         self._process, self._hello = process, hello
         return process
