@@ -147,6 +147,11 @@ OWN = {
         ),
         "integers_1x1:",
     ),
+    "windows": (lambda: scaled(convolution((3, 48))), "integers_windows:"),
+    "windows signed": (
+        lambda: scaled(convolution((17, 40)), "int8", "int8", channels=40),
+        "integers_windows:",
+    ),
     "depthwise": (lambda: scaled(convolution((40, 40), groups=40)), "integers_dw:"),
     "depthwise signed": (lambda: scaled(convolution((63, 63), groups=63), "int8", "int8"), "integers_dw:"),
 }

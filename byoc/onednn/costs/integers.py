@@ -36,12 +36,12 @@ def integer_share(facts: StepFacts) -> float:
     attrs = facts.step.attrs
     narrow = facts.info.instruction_set in _NARROW_SETS
     if isinstance(attrs, ir.Convolution | ir.Deconvolution):
-        if is_own(facts):
-            return (_DEPTHWISE if _is_depthwise(facts, attrs) else _PRODUCT) * own_share(facts)
         if _is_depthwise(facts, attrs):
-            return _DEPTHWISE * (_NARROW_DEPTHWISE if narrow else 1.0)
-        few = facts.shape("src")[1] // attrs.groups < _FEW_CHANNELS
-        return (_FEW if few else _PRODUCT) * (_NARROW if narrow else 1.0)
+            share, slow = _DEPTHWISE, _NARROW_DEPTHWISE
+        else:
+            few = facts.shape("src")[1] // attrs.groups < _FEW_CHANNELS
+            share, slow = _FEW if few else _PRODUCT, _NARROW
+        return share * own_share(facts) if is_own(facts) else share * (slow if narrow else 1.0)
     if isinstance(attrs, ir.MatMul | ir.InnerProduct):
         return _PRODUCT * (_NARROW if narrow else 1.0)
     return _MOVED

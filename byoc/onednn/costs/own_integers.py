@@ -1,14 +1,16 @@
 """Our own kernels for convolutions of 8-bit integers as shares of oneDNN's: ``byoc/runtime/onednn/integers``.
 
-Pointwise kernels of both multiply at nearly the peak.  What differs is the time from a sum to the number that
+Dense kernels of both multiply at nearly the peak.  What differs is the time from a sum to the number that
 is written, counted here in operations in 8 bits, as many as the peak allows meanwhile, for each number of the
 result; and that ours ask for weights before they are needed.  Read off on a processor of the Zen 5 kind, one
 thread, the least time of many runs of each layer of MobileNetV2, SqueezeNet and ResNet-50, alone and where it
-stands:
+stands; of windows on one of the Zen 4 kind, alone:
 
     finished     a number is scaled, rounded, packed and written: ours 32, oneDNN's 63
-    post-op      what one more takes: ours 20, oneDNN's 9
+    post-op      what one more takes: ours 17 (20 there, 14 on Zen 4), oneDNN's 9 (10)
     waiting      for weights and to start, where few pixels use them, of oneDNN's: 0.15
+
+    windows      rows that are copied and begun, of ours: 0.02
 
     depthwise    0.62 where vectors run through whole rows; else 0.92, and channels fill vectors of 64
 """
@@ -20,11 +22,12 @@ from tvm_mxplan.core.step_facts import StepFacts
 
 from .vectors import VECTOR, positions, whole
 
-POINTWISE, DEPTHWISE = "integers_1x1", "integers_dw"
+POINTWISE, WINDOWS, DEPTHWISE = "integers_1x1", "integers_windows", "integers_dw"
 """The families of these kernels."""
-_FINISHED, _POST_OP = 32.0, 20.0
+_FINISHED, _POST_OP = 32.0, 17.0
 _FINISHED_THERE, _POST_OP_THERE = 63.0, 9.0
 _WAITING, _FEW_PIXELS = 0.15, 800
+_ROWS = 0.02
 _THROUGH, _APART, _BYTES = 0.62, 0.92, 64
 _TOGETHER = 4
 """Products that an instruction adds up, and columns of a window."""
@@ -32,7 +35,7 @@ _TOGETHER = 4
 
 def is_own(facts: StepFacts) -> bool:
     """Whether a step runs in one of these kernels."""
-    return facts.info.family in (POINTWISE, DEPTHWISE)
+    return facts.info.family in (POINTWISE, WINDOWS, DEPTHWISE)
 
 
 def own_share(facts: StepFacts) -> float:
@@ -40,11 +43,13 @@ def own_share(facts: StepFacts) -> float:
     post_ops = len(facts.step.post_ops)
     if facts.info.family == DEPTHWISE:
         return _depthwise(facts)
-    products = 2.0 * whole(facts.shape("src")[1], _TOGETHER)
-    ours = products + _FINISHED + _POST_OP * post_ops
+    *_, rows, columns = facts.shape("weights")
+    products = 2.0 * rows * whole(columns * facts.shape("src")[1], _TOGETHER)
+    windows = facts.info.family == WINDOWS
+    ours = products * (1.0 + _ROWS * windows) + _FINISHED + _POST_OP * post_ops
     theirs = products + _FINISHED_THERE + _POST_OP_THERE * post_ops
-    waiting = _WAITING if positions(facts.shape("dst")) <= _FEW_PIXELS else 0.0
-    return ours / theirs / (1.0 + waiting)
+    waits = not windows and positions(facts.shape("dst")) <= _FEW_PIXELS
+    return ours / theirs / (1.0 + _WAITING * waits)
 
 
 def _depthwise(facts: StepFacts) -> float:

@@ -1,7 +1,8 @@
-// Pointwise sums of products of 8-bit integers for AVX-512 VNNI.
+// Dense sums of products of 8-bit integers for AVX-512 VNNI.
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -13,10 +14,10 @@
 // Behind what they work with.
 #include "onednn/integers/result_impl.h"
 // Behind what it works on.
-#include "onednn/integers/pointwise_impl.h"
+#include "onednn/integers/dense_impl.h"
 
 namespace mxplan::integers {
 
-PointwiseKernel Avx512VnniPointwise() { return {"integers_1x1:avx512_vnni", RunPointwise}; }
+DenseKernel Avx512VnniDense() { return {"avx512_vnni", RunDense}; }
 
 }  // namespace mxplan::integers

@@ -14,6 +14,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -290,7 +291,7 @@ class Image {
     }
     for (int64_t v = 0; v < cut_.period; ++v) {
       const int64_t channel = v * kBytes, count = std::min(g_.channels - channel, kBytes);
-      const Panel<kWords> panel(g_.result, channel, count);
+      const Panel<kWords> panel(g_.result, channel, count, g_.rows * g_.columns);
       for (int64_t x = 0; x < g_.dst_width; ++x) {
         const int64_t at = x * g_.channels + channel;
         Sum<kRows, kWindow, kStride>(rows, at + x * (g_.stride_x - 1) * g_.channels, Table(v),

@@ -23,6 +23,7 @@ using dnnl::memory;
 // Less is multiplied before another thread would have been woken.
 constexpr int64_t kProductsOfThread = 1 << 20;
 constexpr int64_t kMostWindow = 16, kMostStride = 8;
+constexpr int64_t kBandBytes = 96 << 10;  // of copied rows: they stay in cache until they are read
 
 // --- what kernels take --------------------------------------------------------------------------
 
@@ -64,7 +65,7 @@ bool HasItsNumbers(StepBuilder* b) {
   return true;
 }
 
-enum class Kind : uint8_t { kNone, kPointwise, kDepthwise };
+enum class Kind : uint8_t { kNone, kPointwise, kWindows, kDepthwise };
 
 Kind KindOf(StepBuilder* b) {
   const Dims& src = b->Get("src").dims;
@@ -79,26 +80,38 @@ Kind KindOf(StepBuilder* b) {
   const Dims &strides = b->Integers("strides", 2, 1), &dilation = b->Integers("dilation", 2, 1);
   const Dims& padding = b->Integers("padding", 4, 0);
   const int64_t groups = b->Integer("groups");
-  if (groups == 1 && weights.size() == 4) {
-    const bool point = weights[2] == 1 && weights[3] == 1;
-    const bool padded = std::any_of(padding.begin(), padding.end(), [](int64_t p) { return p; });
-    return point && !padded ? Kind::kPointwise : Kind::kNone;
+  const bool dense = groups == 1 && weights.size() == 4;
+  if (dense && weights[2] == 1 && weights[3] == 1 &&
+      std::all_of(padding.begin(), padding.end(), [](int64_t p) { return p == 0; })) {
+    return Kind::kPointwise;
   }
-  if (groups != src[1] || groups != dst[1] || weights.size() != 5) return Kind::kNone;
+  if (!dense && (groups != src[1] || groups != dst[1] || weights.size() != 5)) return Kind::kNone;
   for (size_t axis = 0; axis < 2; ++axis) {
-    const int64_t window = weights[3 + axis];
+    const int64_t window = weights[weights.size() - 2 + axis];
     if (window > kMostWindow || strides[axis] > kMostStride || dilation[axis] != 1 ||
         padding[axis] >= window || padding[2 + axis] >= window) {
       return Kind::kNone;
     }
   }
-  return Kind::kDepthwise;
+  return dense ? Kind::kWindows : Kind::kDepthwise;
 }
 
-std::vector<PointwiseKernel> PointwiseKernels() {
-  std::vector<PointwiseKernel> found;
-  if (HasIsa(dnnl::cpu_isa::avx512_core_vnni)) found.push_back(Avx512VnniPointwise());
+std::vector<DenseKernel> DenseKernels() {
+  std::vector<DenseKernel> found;
+  if (HasIsa(dnnl::cpu_isa::avx512_core_vnni)) found.push_back(Avx512VnniDense());
   return found;
+}
+
+std::string NameOf(Kind kind, const DenseKernel& kernel) {
+  return std::string(kind == Kind::kPointwise ? "integers_1x1:" : "integers_windows:") +
+         kernel.instructions;
+}
+
+DenseKernel NamedDense(Kind kind, const std::string& name) {
+  for (const DenseKernel& kernel : DenseKernels()) {
+    if (name == NameOf(kind, kernel)) return kernel;
+  }
+  ThrowInternal("no kernel ", name);
 }
 
 std::vector<DepthwiseKernel> DepthwiseKernels() {
@@ -107,9 +120,8 @@ std::vector<DepthwiseKernel> DepthwiseKernels() {
   return found;
 }
 
-template <typename Kernel>
-Kernel Named(const std::vector<Kernel>& kernels, const std::string& name) {
-  for (const Kernel& kernel : kernels) {
+DepthwiseKernel NamedDepthwise(const std::string& name) {
+  for (const DepthwiseKernel& kernel : DepthwiseKernels()) {
     if (name == kernel.name) return kernel;
   }
   ThrowInternal("no kernel ", name);
@@ -131,10 +143,10 @@ Numbers NumbersOf(StepBuilder* b) {
 }
 
 std::vector<MemoryArgument> ArgumentsOf(StepBuilder* b, const memory::desc& weights,
-                                        int64_t scratch) {
+                                        int64_t scratch, const Packing& packing = {}) {
   auto value = [&](int id) { return MemoryArgument{0, Argument::Source::kValue, id, b->Desc(id)}; };
   std::vector<MemoryArgument> arguments = {value(b->Id("src")), value(b->Id("dst")),
-                                           b->Packed(0, b->Id("weights"), weights)};
+                                           b->Packed(0, b->Id("weights"), weights, packing)};
   for (const char* role : kRoleNames) {
     if (b->Has(role)) arguments.push_back(value(b->Id(role)));
   }
@@ -155,10 +167,10 @@ int ThreadsFor(int64_t products) {
       std::clamp<int64_t>(products / kProductsOfThread, 1, omp_get_max_threads()));
 }
 
-void BuildPointwise(StepBuilder* b, const PointwiseKernel& kernel) {
+void BuildPointwise(StepBuilder* b, const DenseKernel& kernel) {
   const Dims &src = b->Get("src").dims, &dst = b->Get("dst").dims;
   const Dims& strides = b->Integers("strides", 2, 1);
-  Pointwise product;
+  Dense product;
   product.depth = src[1];
   product.channels = dst[1];
   product.src_pixel = strides[1] * src[1];
@@ -177,7 +189,48 @@ void BuildPointwise(StepBuilder* b, const PointwiseKernel& kernel) {
   const int threads = ThreadsFor(pixels * product.depth * product.channels);
   const std::vector<MemoryArgument> arguments = ArgumentsOf(b, weights, 0);
   b->AddStage(MakePointwise(product, pixels, kernel, NumbersOf(b), threads, arguments),
-              kernel.name);
+              NameOf(Kind::kPointwise, kernel));
+}
+
+void BuildWindows(StepBuilder* b, const DenseKernel& kernel) {
+  const Dims &src = b->Get("src").dims, &dst = b->Get("dst").dims;
+  const Dims& window = b->Get("weights").dims;
+  const Dims& strides = b->Integers("strides", 2, 1);
+  const Dims& padding = b->Integers("padding", 4, 0);
+  const int64_t row = window[3] * src[1];  // bytes of a window's
+  Dense product;
+  product.rows = window[2];
+  product.depth = (row + kFour - 1) / kFour * kFour;  // behind a row weights are 0
+  product.channels = dst[1];
+  product.weights_row = product.depth * kLane;
+  product.weights_block = product.rows * product.weights_row;
+  product.src_pixel = strides[1] * src[1];
+  product.line = dst[3];
+  Bands bands;
+  bands.images = dst[0];
+  bands.lines = dst[2];
+  bands.height = src[2];
+  bands.stride = strides[0];
+  bands.top = padding[0];
+  bands.left = padding[1] * src[1];
+  bands.row = src[3] * src[1];
+  bands.padded_row = (dst[3] - 1) * product.src_pixel + row;
+  product.src_row = bands.padded_row;
+  product.src_line = strides[0] * bands.padded_row;
+  const int64_t rows = std::max(kBandBytes / bands.padded_row - product.rows, int64_t{0});
+  bands.band = std::clamp<int64_t>(1 + rows / strides[0], 1, dst[2]);
+  bands.rows = (bands.band - 1) * strides[0] + product.rows;
+  const int64_t scratch = AlignUp(bands.rows * bands.padded_row + kFour);
+  const int64_t pixels = dst[0] * dst[2] * dst[3];
+  const int threads = ThreadsFor(pixels * product.rows * product.depth * product.channels);
+  // Filters as rows of windows: [channels, rows, bytes of a row].
+  const Dims seen = {dst[1], row, product.rows};
+  const Packing as_rows = {Packing::Kind::kReread, MakeDesc(window, memory::data_type::s8, "acdb"),
+                           MakeDesc(seen, memory::data_type::s8, "acb")};
+  const memory::desc weights = MakeDesc(seen, memory::data_type::s8, "AcB16a4b");
+  const std::vector<MemoryArgument> arguments = ArgumentsOf(b, weights, threads * scratch, as_rows);
+  b->AddStage(MakeWindows(product, bands, scratch, kernel, NumbersOf(b), threads, arguments),
+              NameOf(Kind::kWindows, kernel));
 }
 
 void BuildDepthwise(StepBuilder* b, const DepthwiseKernel& kernel) {
@@ -216,19 +269,22 @@ std::vector<std::string> NamesFor(StepBuilder* b) {
   const Kind kind = KindOf(b);
   std::vector<std::string> names;
   if (kind == Kind::kNone || !HasItsNumbers(b)) return names;
-  if (kind == Kind::kPointwise) {
-    for (const PointwiseKernel& kernel : PointwiseKernels()) names.emplace_back(kernel.name);
-  } else {
+  if (kind == Kind::kDepthwise) {
     for (const DepthwiseKernel& kernel : DepthwiseKernels()) names.emplace_back(kernel.name);
+  } else {
+    for (const DenseKernel& kernel : DenseKernels()) names.push_back(NameOf(kind, kernel));
   }
   return names;
 }
 
 void Build(StepBuilder* b, const std::string& name) {
-  if (KindOf(b) == Kind::kPointwise) {
-    BuildPointwise(b, Named(PointwiseKernels(), name));
+  const Kind kind = KindOf(b);
+  if (kind == Kind::kDepthwise) return BuildDepthwise(b, NamedDepthwise(name));
+  const DenseKernel kernel = NamedDense(kind, name);
+  if (kind == Kind::kPointwise) {
+    BuildPointwise(b, kernel);
   } else {
-    BuildDepthwise(b, Named(DepthwiseKernels(), name));
+    BuildWindows(b, kernel);
   }
 }
 

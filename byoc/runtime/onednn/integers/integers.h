@@ -1,4 +1,4 @@
-// Convolutions of 8-bit integers by kernels of our own, pointwise and depthwise ones; see
+// Convolutions of 8-bit integers by kernels of our own, dense and depthwise ones; see
 // kernels.h.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_INTEGERS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_INTEGERS_H_

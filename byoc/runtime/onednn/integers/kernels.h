@@ -3,8 +3,8 @@
 //   dst = quantised(post_ops(scale[c] * (sum(src * weights[c]) - zero point's part) + bias[c]))
 //
 // Sums stay in registers from their first product to the number that is written.  Both kernels take
-// channels in panels of up to four vectors: pointwise sums over a pixel's channels, depthwise ones
-// over a window of one channel.
+// channels in panels of up to four vectors: dense sums over all channels in a window, depthwise
+// ones over a window of one channel.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_KERNELS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_KERNELS_H_
 
@@ -41,15 +41,19 @@ struct Source {
 };
 
 // Pixels of dst are counted through all images.  Those of a line stand at one distance in src;
-// where all do, they are one line.
-struct Pointwise {
+// where all do, they are one line.  A row of a window is `depth` bytes that follow each other in
+// src, with channels last: those of its pixels.
+struct Dense {
   Source src;
-  const int8_t* weights = nullptr;  // [blocks of kLane channels][depth / kFour][kLane][kFour]
-  int64_t weights_block = 0;        // bytes of a block
+  const int8_t* weights = nullptr;  // [blocks of kLane channels][rows][depth / kFour][kLane][kFour]
+  int64_t weights_block = 0, weights_row = 0;  // bytes of each
+  int64_t rows = 1;                            // of a window
   int64_t depth = 0, channels = 0;
+  int64_t src_row = 0;                                 // bytes from a row of a window to the next
   int64_t src_pixel = 0, src_line = 0, src_image = 0;  // bytes from one to the next that is used
   int64_t line = 0;                                    // pixels
   int64_t lines = 0;                                   // of an image
+  int64_t first_line = 0;                              // that src begins with
   Result result;
 };
 
@@ -66,10 +70,10 @@ struct Depthwise {
   Result result;
 };
 
-struct PointwiseKernel {
-  const char* name = "";
+struct DenseKernel {
+  const char* instructions = "";
   // Pixels [begin, end) of all, and channels from a block's first one on.
-  void (*run)(const Pointwise& product, int64_t begin, int64_t end, int64_t first_channel,
+  void (*run)(const Dense& product, int64_t begin, int64_t end, int64_t first_channel,
               int64_t channels) = nullptr;
 };
 
@@ -81,7 +85,7 @@ struct DepthwiseKernel {
               uint8_t* scratch) = nullptr;
 };
 
-PointwiseKernel Avx512VnniPointwise();
+DenseKernel Avx512VnniDense();
 DepthwiseKernel Avx512VnniDepthwise();
 
 }  // namespace mxplan::integers

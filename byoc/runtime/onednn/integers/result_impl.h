@@ -10,6 +10,7 @@
 //   Ints WidenBytes<signed>(from, count)  as words
 //   void StoreBytes<pixels, vectors, signed>(to, pixel, words, count)
 //                                         saturated, the first `count` of each pixel's vectors
+#include <cmath>
 #include <cstring>
 
 #include "onednn/integers/kernels.h"
@@ -36,17 +37,23 @@ constexpr bool IsReal(Number number) {
   return number == Number::kFloat || number == Number::kShort;
 }
 
+constexpr float kProduct = 255 * 128;  // the largest of two bytes
+constexpr float kWord = 1U << 30;      // half of the least that is none
+
 // Channels of a panel, and their numbers: dst = post_ops(sum * scale + shift) * last_scale +
 // last_shift, where without post-ops the first two do what the last ones would.
 template <int kVectors>
 struct Panel {
   int64_t channel, count;
   bool real, has_post_ops, is_signed;
+  bool bounded = true;  // the integers before they are cut off fit into a word
   Vec scale[kVectors], shift[kVectors];
   Vec last_scale = Broadcast(1.0F), last_shift{};
   Vec most{};
 
-  MXPLAN_INLINE Panel(const Result& result, int64_t first_channel, int64_t channels)
+  // `products`: those that a sum adds up, at most.
+  MXPLAN_INLINE Panel(const Result& result, int64_t first_channel, int64_t channels,
+                      int64_t products)
       : channel(first_channel),
         count(channels),
         real(IsReal(result.number)),
@@ -66,11 +73,15 @@ struct Panel {
       if (has_post_ops || real) continue;
       scale[v] *= last_scale;
       shift[v] = shift[v] * last_scale + last_shift;
+      for (int64_t i = 0; i < some; ++i) {
+        const float most_of_sum = kProduct * static_cast<float>(products) * scale[v][i];
+        bounded = bounded && std::fabs(most_of_sum) + std::fabs(shift[v][i]) < kWord;
+      }
     }
   }
 
   // Sums become unsigned integers by one scale and one shift.
-  MXPLAN_INLINE bool IsPlain() const { return !real && !has_post_ops && !is_signed; }
+  MXPLAN_INLINE bool IsPlain() const { return !real && !has_post_ops && !is_signed && bounded; }
 };
 
 // Some pixels of a panel: their vectors are one behind the other.
@@ -218,6 +229,11 @@ struct Tile {
     Ints words[kCount];
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) words[i] = Nearest(Min(x[i], panel.most));
+    Store<kSigned>(words);
+  }
+
+  template <bool kSigned>
+  MXPLAN_INLINE void Store(const Ints* words) const {
     auto* to = static_cast<uint8_t*>(result.dst) + at;
     StoreBytes<kPixels, kVectors, kSigned>(to, result.pixel, words, panel.count);
   }
@@ -234,7 +250,10 @@ struct Tile {
   MXPLAN_INLINE void WritePlain(const Ints* sums) const {
     Vec x[kCount];
     Scale(sums, x);
-    StoreIntegers<false>(x);
+    Ints words[kCount];
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) words[i] = Nearest(x[i]);
+    Store<false>(words);
   }
 
   MXPLAN_INLINE void Write(const Ints* sums) const {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "onednn/post_ops/post_ops.h"
@@ -91,8 +92,8 @@ class IntegerStage : public MemoryStage {
 
 class PointwiseStage final : public IntegerStage {
  public:
-  PointwiseStage(const Pointwise& product, int64_t pixels, const PointwiseKernel& kernel,
-                 Numbers numbers, int threads, const std::vector<MemoryArgument>& arguments)
+  PointwiseStage(const Dense& product, int64_t pixels, const DenseKernel& kernel, Numbers numbers,
+                 int threads, const std::vector<MemoryArgument>& arguments)
       : IntegerStage(std::move(numbers), threads, arguments),
         product_(product),
         pixels_(pixels),
@@ -100,7 +101,7 @@ class PointwiseStage final : public IntegerStage {
 
  protected:
   void Run(const Memories& memories, const Source& src, const Result& result) const override {
-    Pointwise product = product_;
+    Dense product = product_;
     product.src = src;
     product.result = result;
     product.weights = Data<int8_t>(memories[kWeights]);
@@ -118,9 +119,68 @@ class PointwiseStage final : public IntegerStage {
   }
 
  private:
-  Pointwise product_;
+  Dense product_;
   int64_t pixels_;
-  PointwiseKernel kernel_;
+  DenseKernel kernel_;
+};
+
+class WindowsStage final : public IntegerStage {
+ public:
+  WindowsStage(const Dense& product, const Bands& bands, int64_t scratch, const DenseKernel& kernel,
+               Numbers numbers, int threads, const std::vector<MemoryArgument>& arguments)
+      : IntegerStage(std::move(numbers), threads, arguments),
+        product_(product),
+        bands_(bands),
+        scratch_(scratch),
+        kernel_(kernel) {}
+
+ protected:
+  void Run(const Memories& memories, const Source& src, const Result& result) const override {
+    Share([&](int64_t thread, int64_t threads) {
+      uint8_t* scratch = Data<uint8_t>(memories.back()) + thread * scratch_;
+      Dense product = product_;
+      product.src = src;
+      product.src.data = scratch;
+      product.result = result;
+      product.weights = Data<int8_t>(memories[kWeights]);
+      // Lines are counted through all images.
+      const int64_t all = bands_.images * bands_.lines;
+      const int64_t end = all * (thread + 1) / threads;
+      for (int64_t line = all * thread / threads; line < end; line += product.lines) {
+        const int64_t of_image = bands_.lines - line % bands_.lines;
+        product.first_line = line;
+        product.lines = std::min({bands_.band, of_image, end - line});
+        Copy(src, line, product.lines, scratch);
+        kernel_.run(product, line * product.line, (line + product.lines) * product.line, 0,
+                    product.channels);
+      }
+    });
+  }
+
+ private:
+  // The rows that lines from `line` on read.
+  void Copy(const Source& src, int64_t line, int64_t lines, uint8_t* to) const {
+    const uint8_t* image = src.data + line / bands_.lines * bands_.height * bands_.row;
+    const int64_t first = line % bands_.lines * bands_.stride - bands_.top;
+    const int64_t count = (lines - 1) * bands_.stride + product_.rows;
+    const int64_t row = std::min(bands_.row, bands_.padded_row - bands_.left);
+    const auto padding = static_cast<uint8_t>(src.zero);
+    for (int64_t y = first; y < first + count; ++y, to += bands_.padded_row) {
+      if (y < 0 || y >= bands_.height) {
+        std::memset(to, padding, static_cast<size_t>(bands_.padded_row));
+        continue;
+      }
+      const int64_t right = bands_.left + row;
+      std::memset(to, padding, static_cast<size_t>(bands_.left));
+      std::memcpy(to + bands_.left, image + y * bands_.row, static_cast<size_t>(row));
+      std::memset(to + right, padding, static_cast<size_t>(bands_.padded_row - right));
+    }
+  }
+
+  Dense product_;
+  Bands bands_;
+  int64_t scratch_;  // bytes of a thread
+  DenseKernel kernel_;
 };
 
 class DepthwiseStage final : public IntegerStage {
@@ -163,12 +223,20 @@ class DepthwiseStage final : public IntegerStage {
 
 }  // namespace
 
-std::unique_ptr<const MemoryStage> MakePointwise(const Pointwise& product, int64_t pixels,
-                                                 const PointwiseKernel& kernel, Numbers numbers,
+std::unique_ptr<const MemoryStage> MakePointwise(const Dense& product, int64_t pixels,
+                                                 const DenseKernel& kernel, Numbers numbers,
                                                  int threads,
                                                  const std::vector<MemoryArgument>& arguments) {
   return std::make_unique<const PointwiseStage>(product, pixels, kernel, std::move(numbers),
                                                 threads, arguments);
+}
+
+std::unique_ptr<const MemoryStage> MakeWindows(const Dense& product, const Bands& bands,
+                                               int64_t scratch, const DenseKernel& kernel,
+                                               Numbers numbers, int threads,
+                                               const std::vector<MemoryArgument>& arguments) {
+  return std::make_unique<const WindowsStage>(product, bands, scratch, kernel, std::move(numbers),
+                                              threads, arguments);
 }
 
 std::unique_ptr<const MemoryStage> MakeDepthwise(const Depthwise& product, int64_t images,

@@ -11,7 +11,8 @@ from tvm_mxplan.byoc.onednn.costs.steps import cost
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts, operands_of
 
-POINT, DEPTH, THEIRS = "integers_1x1:avx512_vnni", "integers_dw:avx512_vnni", "brgconv_1x1:avx512_core_vnni"
+POINT, DEPTH, WINDOWS = "integers_1x1:avx512_vnni", "integers_dw:avx512_vnni", "integers_windows:avx512_vnni"
+THEIRS, THEIR_WINDOWS = "brgconv_1x1:avx512_core_vnni", "brgconv:avx512_core_vnni"
 
 
 def facts(
@@ -22,9 +23,10 @@ def facts(
     strides: tuple[int, int] = (1, 1),
     post_ops: int = 0,
     dst: str = "uint8",
+    window: int = 1,
 ) -> StepFacts:
     inputs, outputs = channels
-    weights = (outputs, inputs, 1, 1) if groups == 1 else (groups, 1, 1, 3, 3)
+    weights = (outputs, inputs, window, window) if groups == 1 else (groups, 1, 1, 3, 3)
     values = (
         ir.Value("x", (1, inputs, size * strides[0], size * strides[1]), "uint8", "input", "acdb", 0),
         ir.Value("w", weights, "int8", "constant", "abcde"[: len(weights)], 0),
@@ -34,7 +36,7 @@ def facts(
     operands = [ir.Operand("src", 0), ir.Operand("weights", 1)]
     if dst == "uint8":
         operands.append(ir.Operand("dst_scale", 2))
-    padding = (0, 0, 0, 0) if groups == 1 else (1, 1, 1, 1)
+    padding = (0, 0, 0, 0) if groups == window == 1 else (1, 1, 1, 1)
     ops = (ir.EltwisePostOp("round", 0.0, 0.0),) * post_ops
     attrs = ir.Convolution(strides, padding, (1, 1), groups)
     step = ir.Step("s", attrs, (*operands, ir.Operand("dst", 3)), ops)
@@ -46,6 +48,7 @@ def test_families() -> None:
     assert is_own(facts(POINT)) and is_own(facts(DEPTH, groups=64)) and not is_own(facts(THEIRS))
     assert float_info(facts(POINT)).family == "brgconv_1x1"
     assert float_info(facts(DEPTH, groups=64)).family == "jit_dw"
+    assert is_own(facts(WINDOWS, window=3)) and float_info(facts(WINDOWS, window=3)).family == "brgconv"
 
 
 @pytest.mark.parametrize(
@@ -53,9 +56,12 @@ def test_families() -> None:
     [
         (facts(POINT), (128 + 32) / (128 + 63)),
         (facts(POINT, (17, 64)), (40 + 32) / (40 + 63)),
-        (facts(POINT, post_ops=4), (128 + 32 + 80) / (128 + 63 + 36)),
+        (facts(POINT, post_ops=4), (128 + 32 + 68) / (128 + 63 + 36)),
         (facts(POINT, size=28), (128 + 32) / (128 + 63) / 1.15),
         (facts(POINT, size=29), (128 + 32) / (128 + 63)),
+        (facts(WINDOWS, (16, 64), window=3), (288 * 1.02 + 32) / (288 + 63)),
+        (facts(WINDOWS, (3, 64), window=3, size=14), (72 * 1.02 + 32) / (72 + 63)),
+        (facts(WINDOWS, (3, 64), window=3, post_ops=2), (72 * 1.02 + 32 + 34) / (72 + 63 + 18)),
         (facts(DEPTH, groups=64), 0.62),
         (facts(DEPTH, (40, 40), groups=40), 0.62),
         (facts(DEPTH, groups=64, strides=(2, 2)), 0.92),
@@ -73,5 +79,12 @@ def test_a_share_is_one_of_the_time_in_their_kernels() -> None:
     for post_ops in (0, 5):
         ours, theirs = facts(POINT, post_ops=post_ops), facts(THEIRS, post_ops=post_ops)
         assert cost(ours, machine) == pytest.approx(own_share(ours) * cost(theirs, machine))
+    for channels in ((3, 64), (16, 64), (64, 64)):
+        ours = facts(WINDOWS, channels, window=3)
+        theirs = facts(THEIR_WINDOWS, channels, window=3)
+        assert cost(ours, machine) == pytest.approx(own_share(ours) * cost(theirs, machine))
+        assert cost(ours, machine) < cost(theirs, machine)
+    many = (256, 256)
+    assert cost(facts(WINDOWS, many, window=3), machine) > cost(facts(THEIR_WINDOWS, many, window=3), machine)
     assert cost(facts(POINT), machine) < cost(facts(THEIRS), machine)
     assert cost(facts(POINT, post_ops=5), machine) > cost(facts(THEIRS, post_ops=5), machine)

@@ -157,6 +157,7 @@ def check(case: Case) -> np.ndarray:
 
 
 POINTWISE = [(1, 3), (3, 1), (17, 63), (63, 17), (65, 65), (16, 130), (96, 24), (144, 48), (700, 40)]
+DENSE = [(1, 3), (3, 16), (3, 64), (5, 17), (16, 64), (19, 130), (64, 33)]
 DEPTHWISE = [1, 3, 17, 24, 32, 63, 64, 65, 96, 144, 200]
 
 
@@ -172,16 +173,22 @@ def test_pointwise_of_any_channels_and_types(inputs: int, outputs: int, types: t
 def test_depthwise_of_any_channels_and_types(channels: int, types: tuple[str, str]) -> None:
     signed = types[0] == S8
     case = Case((2, channels, 9, 11), channels, 3, padding=PADDED, groups=channels, types=types)
-    if channels > 1:
-        check(Case(**{**vars(case), "zeros": (-4 if signed else 131, 5)}))
-    else:
-        assert not case.own(), "one channel is one group"
+    check(Case(**{**vars(case), "zeros": (-4 if signed else 131, 5)}))
+    one_group = channels == 1
+    assert case.own() == [f"integers_{'windows' if one_group else 'dw'}:avx512_vnni"]
+
+
+@pytest.mark.parametrize("types", [(U8, U8), (S8, S8), (U8, F32), (S8, BF16)])
+@pytest.mark.parametrize(("inputs", "outputs"), DENSE)
+def test_dense_of_any_channels_and_types(inputs: int, outputs: int, types: tuple[str, str]) -> None:
+    signed = types[0] == S8
+    case = Case((2, inputs, 9, 7), outputs, 3, padding=PADDED, types=types)
+    check(Case(**{**vars(case), "zeros": (-4 if signed else 131, 5)}))
 
 
 @pytest.mark.parametrize("strides", [(2, 2), (1, 2), (2, 1), (3, 3)])
-@pytest.mark.parametrize("window", [1, 3])
-def test_pixels_that_are_skipped(window: int, strides: tuple[int, int]) -> None:
-    groups = 1 if window == 1 else 40
+@pytest.mark.parametrize(("window", "groups"), [(1, 1), (3, 1), (3, 40)])
+def test_pixels_that_are_skipped(window: int, groups: int, strides: tuple[int, int]) -> None:
     padding = NONE if window == 1 else PADDED
     check(Case((2, 40, 15, 17), 40, window, strides, padding, groups))
 
@@ -196,17 +203,26 @@ def test_pixels_that_are_skipped(window: int, strides: tuple[int, int]) -> None:
         (3, ONES, NONE),
         (3, (1, 1), (2, 0, 1, 2)),
         (1, ONES, NONE),
+        (1, (2, 2), NONE),
     ],
 )
-def test_windows(window: int, strides: tuple[int, int], padding: tuple[int, ...]) -> None:
-    check(Case((2, 24, 13, 12), 24, window, strides, padding, 24))
+@pytest.mark.parametrize(("inputs", "groups"), [(24, 24), (24, 1), (3, 1)])
+def test_windows(
+    inputs: int, groups: int, window: int, strides: tuple[int, int], padding: tuple[int, ...]
+) -> None:
+    check(Case((2, inputs, 13, 12), 24, window, strides, padding, groups))
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 224, 224), (3, 3, 61, 700), (1, 40, 90, 91), (1, 3, 30, 40001)])
+def test_bands_of_images_that_no_cache_holds(shape: tuple[int, ...]) -> None:
+    check(Case(shape, 17, 7, (2, 2), (3, 3, 3, 3)))
 
 
 @pytest.mark.parametrize("zeros", [(0, 0), (255, 255), (0, 255), (128, 0)])
-@pytest.mark.parametrize("groups", [1, 48])
-def test_both_ends_of_the_types(groups: int, zeros: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("window", "groups"), [(1, 1), (3, 1), (3, 48)])
+def test_both_ends_of_the_types(window: int, groups: int, zeros: tuple[int, int]) -> None:
     """Results reach both ends, and are cut off there."""
-    padding, window = (PADDED, 3) if groups > 1 else (NONE, 1)
+    padding = NONE if window == 1 else PADDED
     narrow = Case((1, 48, 16, 16), 48, window, padding=padding, groups=groups, zeros=zeros, spread=0.05)
     found = check(narrow)
     assert (found.min(), found.max()) == (0, 255)
@@ -218,17 +234,17 @@ def test_both_ends_of_the_types(groups: int, zeros: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("types", [(U8, U8), (S8, S8)])
 @pytest.mark.parametrize("added", ["", "sum", "like dst", "channels"])
-@pytest.mark.parametrize("groups", [1, 33])
-def test_post_ops(groups: int, added: str, types: tuple[str, str]) -> None:
-    padding, window = (PADDED, 3) if groups > 1 else (NONE, 1)
+@pytest.mark.parametrize(("window", "groups"), [(1, 1), (3, 1), (3, 33)])
+def test_post_ops(window: int, groups: int, added: str, types: tuple[str, str]) -> None:
+    padding = NONE if window == 1 else PADDED
     case = Case((1, 33, 9, 8), 33, window, padding=padding, groups=groups, types=types, zeros=(0, 0))
     check(Case(**{**vars(case), "post_ops": tuple(QUANTIZER), "added": added}))
     check(Case(**{**vars(case), "types": (types[0], F32), "post_ops": (SWISH,), "added": added}))
 
 
-@pytest.mark.parametrize("groups", [1, 20])
-def test_one_scale_and_no_bias(groups: int) -> None:
-    padding, window = (PADDED, 3) if groups > 1 else (NONE, 1)
+@pytest.mark.parametrize(("window", "groups"), [(1, 1), (3, 1), (3, 20)])
+def test_one_scale_and_no_bias(window: int, groups: int) -> None:
+    padding = NONE if window == 1 else PADDED
     check(Case((1, 20, 6, 6), 20, window, padding=padding, groups=groups, each=False, bias=False))
 
 
@@ -237,19 +253,19 @@ def test_one_scale_and_no_bias(groups: int) -> None:
 def test_threads_share_pixels_and_channels(shape: tuple[int, ...], threads: int) -> None:
     with with_threads(threads):
         check(Case(shape, 321))
+        check(Case(shape, 35, 3, padding=PADDED))
         check(Case(shape, shape[1], 3, padding=PADDED, groups=shape[1]))
 
 
 @pytest.mark.parametrize(
     "case",
     [
-        Case((1, 32, 8, 8), 32, 3, padding=PADDED),
-        Case((1, 32, 8, 8), 32, padding=PADDED),
+        Case((1, 32, 9, 9), 32, 3, padding=(2, 2, 2, 2), dilation=(2, 2)),
         Case((1, 32, 8, 8), 32, groups=4),
         Case((1, 32, 8, 8), 64, 3, padding=PADDED, groups=32),
         Case((1, 32, 9, 9), 32, 3, padding=(2, 2, 2, 2), groups=32, dilation=(2, 2)),
     ],
-    ids=["window", "padded point", "groups", "several of a channel", "dilated"],
+    ids=["dilated window", "groups", "several of a channel", "dilated"],
 )
 def test_others_are_left_to_the_library(case: Case) -> None:
     assert case.info().error == ""

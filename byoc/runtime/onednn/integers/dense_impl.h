@@ -1,20 +1,22 @@
-// Pointwise sums; included behind result_impl.h, once for each instruction set.
+// Dense sums; included behind result_impl.h, once for each instruction set.
 namespace mxplan::integers {
 namespace {
 
 constexpr int64_t kBytesTogether = 128 << 10;  // of src and dst
 constexpr int64_t kPixelsTogether = 48;        // at least: each time a panel begins costs one more
-constexpr int64_t kPanelBytes = 32 << 10;      // of weights: they stay in the nearest cache
 constexpr int64_t kLine = 64;                  // bytes of one in a cache
 constexpr int64_t kGroupBytes = kLanes * kFour;  // of weights that are loaded together
 
-// The weights of a panel at a depth.
+// The weights of a panel at a depth of a window's row.
 template <int kVectors>
 struct Weights {
   const int8_t* data;
   int64_t block;
   MXPLAN_INLINE Ints operator()(int64_t group, int v) const {
     return LoadWords(data + v * block + group * kGroupBytes);
+  }
+  MXPLAN_INLINE Weights OfRow(const Dense& product, int64_t row) const {
+    return {data + row * product.weights_row, block};
   }
 };
 
@@ -25,16 +27,10 @@ MXPLAN_INLINE Ints Unsigned(Ints bytes) {
 }
 
 template <int kVectors, int kPixels, bool kSigned>
-MXPLAN_INLINE void Sum(const Pointwise& product, const uint8_t* src,
-                       const Weights<kVectors>& weights, const Ints* start,
-                       Ints (*sums)[kVectors]) {
+MXPLAN_INLINE void AddRow(const Dense& product, const uint8_t* src,
+                          const Weights<kVectors>& weights, Ints (*sums)[kVectors]) {
   const int64_t whole = product.depth / kFour, rest = product.depth % kFour;
   const int64_t pixel = product.src_pixel;
-#pragma GCC unroll 16
-  for (int p = 0; p < kPixels; ++p) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) sums[p][v] = start[v];
-  }
   for (int64_t group = 0; group < whole; ++group) {
     Ints factors[kVectors];
 #pragma GCC unroll 8
@@ -55,23 +51,40 @@ MXPLAN_INLINE void Sum(const Pointwise& product, const uint8_t* src,
   }
 }
 
+template <int kVectors, int kPixels, bool kSigned>
+MXPLAN_INLINE void Sum(const Dense& product, const uint8_t* src, const Weights<kVectors>& weights,
+                       const Ints* start, Ints (*sums)[kVectors]) {
+#pragma GCC unroll 16
+  for (int p = 0; p < kPixels; ++p) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sums[p][v] = start[v];
+  }
+  for (int64_t row = 0; row < product.rows; ++row) {
+    const uint8_t* from = src + row * product.src_row;
+    AddRow<kVectors, kPixels, kSigned>(product, from, weights.OfRow(product, row), sums);
+  }
+}
+
 // Sums begin with the zero point's part taken off: bytes are read as unsigned, with 128 added to
 // signed ones.
 template <int kVectors>
-MXPLAN_INLINE void Start(const Pointwise& product, const Weights<kVectors>& weights, Ints* start) {
+MXPLAN_INLINE void Start(const Dense& product, const Weights<kVectors>& weights, Ints* start) {
   for (int v = 0; v < kVectors; ++v) start[v] = Ints{};
   const int32_t zero = product.src.zero + (product.src.is_signed ? 128 : 0);
   if (zero == 0) return;
   const Ints ones = AllOf(0x01010101);
-  for (int64_t group = 0; group * kFour < product.depth; ++group) {
-    for (int v = 0; v < kVectors; ++v) start[v] = Dot(start[v], ones, weights(group, v));
+  for (int64_t row = 0; row < product.rows; ++row) {
+    const Weights<kVectors> there = weights.OfRow(product, row);
+    for (int64_t group = 0; group * kFour < product.depth; ++group) {
+      for (int v = 0; v < kVectors; ++v) start[v] = Dot(start[v], ones, there(group, v));
+    }
   }
   for (int v = 0; v < kVectors; ++v) start[v] *= -zero;
 }
 
 template <int kVectors>
 struct PanelOfPixels {
-  const Pointwise& product;
+  const Dense& product;
   Weights<kVectors> weights;
   Panel<kVectors> panel;
   Ints start[kVectors];
@@ -79,10 +92,10 @@ struct PanelOfPixels {
   const int8_t* ahead = nullptr;
   int64_t asked = 0;  // bytes for each tile
 
-  MXPLAN_INLINE PanelOfPixels(const Pointwise& p, int64_t first, int64_t count)
+  MXPLAN_INLINE PanelOfPixels(const Dense& p, int64_t first, int64_t count)
       : product(p),
         weights{p.weights + first / kLanes * p.weights_block, p.weights_block},
-        panel(p.result, first, count) {
+        panel(p.result, first, count, p.rows * (p.depth + kFour)) {
     Start(p, weights, start);
   }
 
@@ -94,30 +107,45 @@ struct PanelOfPixels {
     }
     Ints sums[kPixels][kVectors];
     Sum<kVectors, kPixels, kSigned>(product, src, weights, start, sums);
-    constexpr int kTogether = kFinished<kPixels, kVectors>;
-    const int64_t pixel = product.result.pixel;
+    constexpr int kTogether = kFinished<kPixels, kVectors>, kRest = kPixels % kTogether;
 #pragma GCC unroll 16
-    for (int p = 0; p < kPixels; p += kTogether, to += kTogether * pixel) {
-      const Tile<kTogether, kVectors> tile{product.result, panel, to};
-      if constexpr (kPlain) {
-        tile.WritePlain(&sums[p][0]);
-      } else {
-        tile.Write(&sums[p][0]);
-      }
+    for (int p = 0; p + kTogether <= kPixels; p += kTogether) {
+      Finish<kTogether, kPlain>(&sums[p][0], to + p * product.result.pixel);
+    }
+    if constexpr (kRest > 0) {
+      constexpr int kWhole = kPixels - kRest;
+      Finish<kRest, kPlain>(&sums[kWhole][0], to + kWhole * product.result.pixel);
     }
   }
 
-  // As many as `kPixels` at a time, then fewer.
+  template <int kPixels, bool kPlain>
+  MXPLAN_INLINE void Finish(const Ints* sums, int64_t to) const {
+    const Tile<kPixels, kVectors> tile{product.result, panel, to};
+    if constexpr (kPlain) {
+      tile.WritePlain(sums);
+    } else {
+      tile.Write(sums);
+    }
+  }
+
+  // Tiles of about the same size: the weights that each reads are loaded for as many pixels.
   template <int kPixels, bool kSigned, bool kPlain>
   MXPLAN_INLINE void Line(const uint8_t* src, int64_t to, int64_t count) {
-    for (; count >= kPixels; count -= kPixels) {
-      Some<kPixels, kSigned, kPlain>(src, to);
-      src += kPixels * product.src_pixel;
-      to += kPixels * product.result.pixel;
+    for (int64_t tiles = (count + kPixels - 1) / kPixels; tiles > 0; --tiles) {
+      const int64_t pixels = (count + tiles - 1) / tiles;
+      Sized<kPixels, kSigned, kPlain>(src, to, pixels);
+      src += pixels * product.src_pixel;
+      to += pixels * product.result.pixel;
+      count -= pixels;
     }
+  }
+
+  template <int kPixels, bool kSigned, bool kPlain>
+  MXPLAN_INLINE void Sized(const uint8_t* src, int64_t to, int64_t pixels) {
     if constexpr (kPixels > 1) {
-      if (count > 0) Line<(kPixels > 4 ? 4 : kPixels / 2), kSigned, kPlain>(src, to, count);
+      if (pixels < kPixels) return Sized<kPixels - 1, kSigned, kPlain>(src, to, pixels);
     }
+    Some<kPixels, kSigned, kPlain>(src, to);
   }
 
   template <int kPixels, bool kSigned, bool kPlain>
@@ -125,8 +153,9 @@ struct PanelOfPixels {
     while (begin < end) {
       const int64_t line = begin / product.line, at = begin % product.line;
       const int64_t count = std::min(product.line - at, end - begin);
-      const uint8_t* src = product.src.data + line / product.lines * product.src_image +
-                           line % product.lines * product.src_line + at * product.src_pixel;
+      const int64_t there = line - product.first_line;
+      const uint8_t* src = product.src.data + there / product.lines * product.src_image +
+                           there % product.lines * product.src_line + at * product.src_pixel;
       Line<kPixels, kSigned, kPlain>(src, begin * product.result.pixel + panel.channel, count);
       begin += count;
     }
@@ -134,7 +163,7 @@ struct PanelOfPixels {
 };
 
 template <int kVectors>
-inline void RunPanel(const Pointwise& product, int64_t begin, int64_t end, int64_t channel,
+inline void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t channel,
                      int64_t channels) {
   // Sums and the weights and numbers that they meet fill the registers.
   constexpr int kPixels = kVectors == 4 ? 6 : kVectors == 3 ? 8 : 12;
@@ -155,7 +184,7 @@ inline void RunPanel(const Pointwise& product, int64_t begin, int64_t end, int64
 
 // A panel of up to kMost vectors.
 template <int kMost>
-inline void RunBlocks(const Pointwise& product, int64_t begin, int64_t end, int64_t channel,
+inline void RunBlocks(const Dense& product, int64_t begin, int64_t end, int64_t channel,
                       int64_t channels) {
   if constexpr (kMost > 1) {
     if (channels <= (kMost - 1) * kLanes) {
@@ -166,20 +195,22 @@ inline void RunBlocks(const Pointwise& product, int64_t begin, int64_t end, int6
 }
 
 // Every panel of some pixels, which stay in cache meanwhile.
-inline void RunPointwise(const Pointwise& product, int64_t begin, int64_t end,
-                         int64_t first_channel, int64_t channels) {
+inline void RunDense(const Dense& product, int64_t begin, int64_t end, int64_t first_channel,
+                     int64_t channels) {
   constexpr int kMost = kPanel / kLanes;
   const int64_t vectors = (channels + kLanes - 1) / kLanes;
-  const int64_t wanted = std::clamp<int64_t>(kPanelBytes / product.weights_block, 2, kMost);
-  const int64_t panels = (vectors + wanted - 1) / wanted;  // of about the same number of vectors
-  const int64_t together =
-      std::max(kBytesTogether / (product.depth + product.result.pixel), kPixelsTogether);
-  for (; begin < end; begin += together) {
+  const int64_t panels = (vectors + kMost - 1) / kMost;  // of about the same number of vectors
+  const int64_t bytes = std::min(product.depth, product.src_pixel) + product.result.pixel;
+  const int64_t together = std::max(kBytesTogether / bytes, kPixelsTogether);
+  // Of about the same number of pixels: for each part all weights are read.
+  const int64_t parts = std::max<int64_t>((end - begin + together / 2) / together, 1);
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t from = begin + (end - begin) * part / parts;
+    const int64_t to = begin + (end - begin) * (part + 1) / parts;
     for (int64_t p = 0; p < panels; ++p) {
       const int64_t first = vectors * p / panels * kLanes;
       const int64_t last = std::min(vectors * (p + 1) / panels * kLanes, channels);
-      RunBlocks<kMost>(product, begin, std::min(begin + together, end), first_channel + first,
-                       last - first);
+      RunBlocks<kMost>(product, from, to, first_channel + first, last - first);
     }
   }
 }
