@@ -24,7 +24,9 @@ struct PostOp {
     kSwish,
     kTanh,
     kHardSigmoid,
-    kHardSwish
+    kHardSwish,
+    kGeluTanh,
+    kGeluErf
   };
   Code code = Code::kRelu;
   float alpha = 0, beta = 0;

@@ -49,7 +49,9 @@ PostOp FunctionOf(const std::string& algorithm, double alpha, double beta) {
       {"swish", PostOp::Code::kSwish},
       {"tanh", PostOp::Code::kTanh},
       {"hardsigmoid", PostOp::Code::kHardSigmoid},
-      {"hardswish", PostOp::Code::kHardSwish}};
+      {"hardswish", PostOp::Code::kHardSwish},
+      {"gelu_tanh", PostOp::Code::kGeluTanh},
+      {"gelu_erf", PostOp::Code::kGeluErf}};
   for (const auto& [name, code] : kCodes) {
     if (algorithm != name) continue;
     PostOp result;

@@ -12,12 +12,13 @@
 namespace mxplan {
 
 constexpr int64_t kRowsAtOnce = 4;
+constexpr int64_t kResultsAtOnce = 16;  // that post-ops are applied to
 
 struct RowProduct {
   const float* filters = nullptr;  // [columns, depth], dense
   const float* bias = nullptr;     // [columns], or null
   int64_t depth = 0;
-  const post_ops::PostOp* post_ops = nullptr;  // elementwise functions
+  const post_ops::PostOp* post_ops = nullptr;  // their operands have a number for each row
   int64_t post_op_count = 0;
 };
 

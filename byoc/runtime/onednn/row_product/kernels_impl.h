@@ -36,7 +36,7 @@ MXPLAN_INLINE Four SumsOf(const Four* rows) {
 }
 
 template <int kRows>
-MXPLAN_INLINE void Rows(const RowProduct& product, const float* src, int64_t row, float* dst) {
+MXPLAN_INLINE void Rows(const RowProduct& product, const float* src, int64_t row, float* results) {
   const float* filters = product.filters + row * product.depth;
   // One row after another, as they stand in memory: that is what processors fetch ahead by
   // themselves. Several rows at once, or fetching by instructions, took up to a third longer.
@@ -59,33 +59,37 @@ MXPLAN_INLINE void Rows(const RowProduct& product, const float* src, int64_t row
     for (int r = 0; r < kRows; ++r) sum[r] += filters[r * product.depth + i] * src[i];
   }
   for (int r = 0; r < kRows; ++r) {
-    dst[row + r] = product.bias ? sum[r] + product.bias[row + r] : sum[r];
+    results[r] = product.bias ? sum[r] + product.bias[row + r] : sum[r];
   }
 }
 
-// The post-ops of `count` results, which are in the nearest cache yet.
-inline void Finish(const RowProduct& product, float* dst, int64_t count) {
-  if (product.post_op_count == 0) return;
+// The post-ops of `count` results from `row` on, which become those of dst.
+inline void Finish(const RowProduct& product, const float* results, int64_t row, int64_t count,
+                   float* dst) {
   for (int64_t i = 0; i < count; i += kLanes) {
     const int64_t some = count - i < kLanes ? count - i : kLanes;
-    Vec x = some == kLanes ? Load(dst + i) : LoadSome(dst + i, some);
+    Vec x = Load(results + i);
     for (int64_t op = 0; op < product.post_op_count; ++op) {
-      x = Apply(product.post_ops[op], x, Vec{});
+      const PostOp& post_op = product.post_ops[op];
+      const float* other = post_op.code == PostOp::Code::kSum ? dst : post_op.data;
+      x = Apply(post_op, x, other ? LoadSome(other + row + i, some) : Vec{});
     }
-    if (some == kLanes) {
-      Store(dst + i, x);
-    } else {
-      StoreSome(dst + i, x, some);
-    }
+    StoreSome(dst + row + i, x, some);
   }
 }
 
 inline void Product(const RowProduct& product, const float* src, int64_t begin, int64_t end,
                     float* dst) {
-  int64_t row = begin;
-  for (; row + kRowsAtOnce <= end; row += kRowsAtOnce) Rows<kRowsAtOnce>(product, src, row, dst);
-  for (; row < end; ++row) Rows<1>(product, src, row, dst);
-  Finish(product, dst + begin, end - begin);
+  for (int64_t first = begin; first < end; first += kResultsAtOnce) {
+    const int64_t count = end - first < kResultsAtOnce ? end - first : kResultsAtOnce;
+    float results[kResultsAtOnce] = {};
+    int64_t i = 0;
+    for (; i + kRowsAtOnce <= count; i += kRowsAtOnce) {
+      Rows<kRowsAtOnce>(product, src, first + i, results + i);
+    }
+    for (; i < count; ++i) Rows<1>(product, src, first + i, results + i);
+    Finish(product, results, first, count, dst);
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,28 +19,35 @@ namespace {
 // Less than that is read before another thread would have been woken.
 constexpr int64_t kBytesOfThread = 64 << 10;
 
-enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kBias };
+enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kRest };
 
 class RowProductStage final : public MemoryStage {
  public:
-  RowProductStage(RowProduct product, std::vector<post_ops::PostOp> functions, int64_t columns,
-                  int threads, RowProductKernel kernel,
+  RowProductStage(RowProduct product, bool bias, std::vector<post_ops::PostOp> post_ops,
+                  int64_t columns, int threads, RowProductKernel kernel,
                   const std::vector<MemoryArgument>& arguments)
       : MemoryStage(arguments),
         product_(product),
-        functions_(std::move(functions)),
+        bias_(bias),
+        post_ops_(std::move(post_ops)),
         columns_(columns),
         threads_(threads),
         kernel_(kernel) {}
 
   void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
+    std::array<post_ops::PostOp, post_ops::kMaxPostOps> operators;
     RowProduct product = product_;
-    product.post_ops = functions_.data();
-    product.post_op_count = static_cast<int64_t>(functions_.size());
     const float* src = Data(memories[kSrc]);
     float* dst = Data(memories[kDst]);
     product.filters = Data(memories[kWeights]);
-    if (memories.size() > kBias) product.bias = Data(memories[kBias]);
+    size_t at = kRest;
+    if (bias_) product.bias = Data(memories[at++]);
+    for (size_t i = 0; i < post_ops_.size(); ++i) {
+      operators.at(i) = post_ops_[i];
+      if (operators.at(i).data) operators.at(i).data = Data(memories[at++]);
+    }
+    product.post_ops = operators.data();
+    product.post_op_count = static_cast<int64_t>(post_ops_.size());
     if (threads_ == 1) {  // a team of one would cost as much as a small product
       kernel_(product, src, 0, columns_, dst);
       return;
@@ -60,7 +68,8 @@ class RowProductStage final : public MemoryStage {
   }
 
   RowProduct product_;
-  std::vector<post_ops::PostOp> functions_;
+  bool bias_;
+  std::vector<post_ops::PostOp> post_ops_;  // `data` is not null where an operand is filled in
   int64_t columns_;
   int threads_;
   RowProductKernel kernel_;
@@ -70,9 +79,10 @@ RowProductKernel SelectKernel() {
   return ForThisIsa(RowProductAvx512, RowProductAvx2, RowProductBase);
 }
 
-bool HasItsFunctions(const StepBuilder& b) {
+bool HasItsPostOps(const StepBuilder& b) {
   for (const PostOp& op : b.step().post_ops) {
-    if (op.kind != PostOp::Kind::kEltwise) return false;
+    if (op.kind != PostOp::Kind::kBinary) continue;
+    if (b.Desc(op.value).get_data_type() != dnnl::memory::data_type::f32) return false;
   }
   return post_ops::HasPostOps(b);
 }
@@ -88,7 +98,7 @@ bool TakesRowProduct(const StepBuilder& b) {
   // Tails would have to be zeroed.
   const ResolvedValue& dst = b.Get("dst");
   bool plain = dst.IsAny() || b.Desc("dst").get_padded_dims() == dst.dims;
-  return b.Get("src").dims[0] == 1 && !empty && plain && HasItsFunctions(b);
+  return b.Get("src").dims[0] == 1 && !empty && plain && HasItsPostOps(b);
 }
 
 void BuildRowProduct(StepBuilder* b, const dnnl::memory::desc& rows, int64_t columns) {
@@ -105,11 +115,15 @@ void BuildRowProduct(StepBuilder* b, const dnnl::memory::desc& rows, int64_t col
     b->Fixed("bias");
     arguments.push_back(value("bias"));
   }
+  for (const PostOp& op : b->step().post_ops) {
+    if (op.kind != PostOp::Kind::kBinary) continue;
+    arguments.push_back({0, Argument::Source::kValue, op.value, b->Desc(op.value)});
+  }
   auto bytes = static_cast<int64_t>(rows.get_size());
   auto threads = std::min<int64_t>(omp_get_max_threads(), bytes / kBytesOfThread + 1);
   b->NeedWeights(bytes);
   b->AddStage(
-      std::make_unique<RowProductStage>(product, post_ops::PostOpsOf(*b), columns,
+      std::make_unique<RowProductStage>(product, b->Has("bias"), post_ops::PostOpsOf(*b), columns,
                                         static_cast<int>(threads), SelectKernel(), arguments),
       kRowProduct);
 }

@@ -16,7 +16,7 @@ namespace mxplan {
 constexpr const char* kRowProduct = "row_product";  // the implementation's name
 
 // True if BuildRowProduct takes a product with constant weights: one sample, no tails, post-ops
-// that are elementwise functions it has.
+// that kernels have.
 bool TakesRowProduct(const StepBuilder& b);
 
 // `rows` are the weights as they are to be stored: `columns` filters, one behind the other, each in

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from less_instructions import run_again
 from program_builder import Builder, call, check, random
+from scipy.special import ndtr
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.program import program as ir
 
-RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
+RELU, MISH = ir.EltwisePostOp("relu", 0.0, 0.0), ir.EltwisePostOp("mish", 0.0, 0.0)
 KERNEL = "row_product"
 
 
@@ -67,15 +68,67 @@ def test_filters_follow_the_order_of_the_sample(layout: str) -> None:
 def test_what_it_does_not_take_goes_to_onednn() -> None:
     assert run((2, 64), 35) != KERNEL
     b = Builder()
-    src, dst, other = b.input((1, 64)), b.output((1, 35)), b.input((1, 35))
+    src, dst = b.input((1, 64)), b.output((1, 35))
+    b.step(ir.InnerProduct(), [MISH], src=src, weights=b.constant(random(35, 64)), dst=dst)
+    assert library.describe(b.build()).steps[-1].implementation != KERNEL
+
+
+@pytest.mark.parametrize("columns", [1, 5, 16, 35, 67, 770])
+@pytest.mark.parametrize("operand", ["constant", "input"])
+@pytest.mark.parametrize("algorithm", ["add", "mul", "sub", "min", "max"])
+def test_operands_beside_the_product(algorithm: str, operand: str, columns: int, threads: int) -> None:
+    x, w, other = random(1, 48), random(columns, 48), random(1, columns, seed=2)
+    b = Builder()
+    src, dst = b.input((1, 48)), b.output((1, columns))
+    there = b.constant(other) if operand == "constant" else b.input((1, columns))
+    post_ops = [ir.EltwisePostOp("tanh", 0.0, 0.0), ir.BinaryPostOp(algorithm, there)]
+    b.step(ir.InnerProduct(), post_ops, src=src, weights=b.constant(w), dst=dst)
+    assert library.describe(b.build()).steps[-1].implementation == KERNEL
+    inputs = [x] if operand == "constant" else [x, other]
+    functions = {"add": np.add, "mul": np.multiply, "sub": np.subtract, "min": np.minimum, "max": np.maximum}
+    expected = functions[algorithm](np.tanh(x.astype("float64") @ w.T), other)
+    check(b.run(*inputs), expected.astype("float32"), 48)
+
+
+@pytest.mark.parametrize("columns", [1, 15, 35, 770])
+def test_a_sum_with_what_is_there(columns: int, threads: int) -> None:
+    x, w, before = random(1, 96), random(columns, 96), random(1, columns, seed=2)
+    b = Builder()
+    src, kept, out = b.input((1, 96)), b.local((1, columns)), b.output((1, columns))
+    b.step(ir.Reorder(), src=b.input((1, columns)), dst=kept)
+    there = b.view(kept, (1, columns), "ab")
+    post_ops = [ir.EltwisePostOp("gelu_tanh", 0.0, 0.0), ir.SumPostOp(0.5)]
+    b.step(ir.InnerProduct(), post_ops, src=src, weights=b.constant(w), dst=there)
+    b.step(ir.Reorder(), src=there, dst=out)
+    assert library.describe(b.build()).steps[1].implementation == KERNEL
+    y = x.astype("float64") @ w.T
+    gelu = 0.5 * y * (1 + np.tanh(0.7978845608 * (y + 0.044715 * y**3)))
+    check(b.run(x, before), (gelu + 0.5 * before).astype("float32"), 96)
+
+
+@pytest.mark.parametrize("function", ["gelu_erf", "gelu_tanh"])
+def test_gelu_at_every_size(function: str) -> None:
+    """The product with a column of 1 leaves numbers as they are; relative errors, down to where numbers end."""
+    x = np.concatenate([np.linspace(-13, 13, 1301), [1e-30, -1e-30, 1e4, -1e4, 3e38, -3e38]]).astype("float32")
+    w = np.ascontiguousarray(x.reshape(-1, 1))
+    b = Builder()
+    dst = b.output((1, len(x)))
     b.step(
         ir.InnerProduct(),
-        [ir.BinaryPostOp("add", other)],
-        src=src,
-        weights=b.constant(random(35, 64)),
+        [ir.EltwisePostOp(function, 0.0, 0.0)],
+        src=b.input((1, 1)),
+        weights=b.constant(w),
         dst=dst,
     )
-    assert library.describe(b.build()).steps[-1].implementation != KERNEL
+    assert library.describe(b.build()).steps[-1].implementation == KERNEL
+    found = np.zeros((1, len(x)), "float32")
+    call(b.module(), "region", np.ones((1, 1), "float32"), found)
+    y = x.astype("float64")
+    inner = 0.7978845608028654 * (y + 0.044715 * y**3)
+    tails = {"gelu_erf": ndtr(y), "gelu_tanh": 1 / (1 + np.exp(-np.clip(2 * inner, -700, 700)))}
+    expected = y * tails[function]
+    apart = np.abs(found[0] - expected)
+    assert np.all(apart <= 2e-5 * np.abs(expected) + 1e-37)
 
 
 FUNCTIONS = {
