@@ -6,9 +6,9 @@
 
 namespace mxplan {
 
-void RowProductBase(const RowProduct& product, const float* src, int64_t begin, int64_t end,
-                    float* dst) {
-  Product(product, src, begin, end, dst);
+void RowProductBase(const RowProduct& product, const void* src, int64_t begin, int64_t end,
+                    void* dst) {
+  Dispatch(product, src, begin, end, dst);
 }
 
 }  // namespace mxplan

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "onednn/numbers.h"
 #include "onednn/post_ops/codes.h"
 
 namespace mxplan {
@@ -15,23 +16,25 @@ constexpr int64_t kRowsAtOnce = 4;
 constexpr int64_t kResultsAtOnce = 16;  // that post-ops are applied to
 
 struct RowProduct {
-  const float* filters = nullptr;  // [columns, depth], dense
-  const float* bias = nullptr;     // [columns], or null
+  const void* filters = nullptr;  // [columns, depth], dense
+  const float* bias = nullptr;    // [columns], or null
   int64_t depth = 0;
+  Real filter = kRealFloat, src = kRealFloat, dst = kRealFloat;  // types of numbers
   const post_ops::PostOp* post_ops = nullptr;  // their operands have a number for each row
   int64_t post_op_count = 0;
 };
 
-// dst[i] = filters[i] . src + bias[i], and the post-ops of that, for i in [begin, end)
-using RowProductKernel = void (*)(const RowProduct& product, const float* src, int64_t begin,
-                                  int64_t end, float* dst);
+// dst[i] = filters[i] . src + bias[i], and the post-ops of that, for i in [begin, end); all in
+// float32 but for the numbers that are read and written.
+using RowProductKernel = void (*)(const RowProduct& product, const void* src, int64_t begin,
+                                  int64_t end, void* dst);
 
-void RowProductAvx512(const RowProduct& product, const float* src, int64_t begin, int64_t end,
-                      float* dst);
-void RowProductAvx2(const RowProduct& product, const float* src, int64_t begin, int64_t end,
-                    float* dst);
-void RowProductBase(const RowProduct& product, const float* src, int64_t begin, int64_t end,
-                    float* dst);
+void RowProductAvx512(const RowProduct& product, const void* src, int64_t begin, int64_t end,
+                      void* dst);
+void RowProductAvx2(const RowProduct& product, const void* src, int64_t begin, int64_t end,
+                    void* dst);
+void RowProductBase(const RowProduct& product, const void* src, int64_t begin, int64_t end,
+                    void* dst);
 
 }  // namespace mxplan
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,9 +38,9 @@ class RowProductStage final : public MemoryStage {
   void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
     std::array<post_ops::PostOp, post_ops::kMaxPostOps> operators;
     RowProduct product = product_;
-    const float* src = Data(memories[kSrc]);
-    float* dst = Data(memories[kDst]);
-    product.filters = Data(memories[kWeights]);
+    const void* src = Data<void>(memories[kSrc]);
+    void* dst = Data<void>(memories[kDst]);
+    product.filters = Data<void>(memories[kWeights]);
     size_t at = kRest;
     if (bias_) product.bias = Data(memories[at++]);
     for (size_t i = 0; i < post_ops_.size(); ++i) {
@@ -79,6 +80,17 @@ RowProductKernel SelectKernel() {
   return ForThisIsa(RowProductAvx512, RowProductAvx2, RowProductBase);
 }
 
+std::optional<Real> RealOf(const dnnl::memory::desc& desc) {
+  switch (desc.get_data_type()) {
+    case dnnl::memory::data_type::f32:
+      return kRealFloat;
+    case dnnl::memory::data_type::bf16:
+      return kRealShort;
+    default:
+      return {};
+  }
+}
+
 bool HasItsPostOps(const StepBuilder& b) {
   for (const PostOp& op : b.step().post_ops) {
     if (op.kind != PostOp::Kind::kBinary) continue;
@@ -91,7 +103,10 @@ bool HasItsPostOps(const StepBuilder& b) {
 
 bool TakesRowProduct(const StepBuilder& b) {
   for (const Operand& operand : b.step().operands) {
-    if (b.Desc(operand.value).get_data_type() != dnnl::memory::data_type::f32) return false;
+    const bool any_real =
+        operand.role == "src" || operand.role == "weights" || operand.role == "dst";
+    const std::optional<Real> real = RealOf(b.Desc(operand.value));
+    if (!real || !(any_real || *real == kRealFloat)) return false;
   }
   const Dims& filter = b.Get("weights").dims;
   bool empty = std::find(filter.begin(), filter.end(), 0) != filter.end();
@@ -106,6 +121,9 @@ void BuildRowProduct(StepBuilder* b, const dnnl::memory::desc& rows, int64_t col
   product.depth = 1;
   for (int64_t extent : rows.get_dims()) product.depth *= extent;
   product.depth /= columns;
+  product.filter = *RealOf(rows);
+  product.src = *RealOf(b->Desc("src"));
+  product.dst = *RealOf(b->Desc("dst"));
   auto value = [&](const char* role) {
     return MemoryArgument{0, Argument::Source::kValue, b->Id(role), b->Desc(role)};
   };

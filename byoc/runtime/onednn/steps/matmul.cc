@@ -43,7 +43,7 @@ void BuildRows(StepBuilder* b) {
     ThrowUnsupported("samples in layout ", order, " are no rows");
   }
   if (TakesRowProduct(*b) && !b->Refuses(kRowProduct)) {
-    return BuildRowProduct(b, MakeDesc(filter, src.get_data_type(), order), filter[0]);
+    return BuildRowProduct(b, MakeDesc(filter, weights.get_data_type(), order), filter[0]);
   }
   int64_t rows = sample[0], columns = filter[0], depth = 1;
   for (size_t i = 1; i < sample.size(); ++i) depth *= sample[i];
