@@ -159,7 +159,15 @@ def test_a_result_off_by_one_in_its_last_place_is_found() -> None:
     assert check(Faulty(next_up), typed(convolution(post_ops=()), PRODUCT)).outcome == "differs"
 
 
-def test_the_row_product_is_for_float32_alone() -> None:
-    row = product(1, [])
+@pytest.mark.parametrize("types", [PRODUCT, TO_WIDE, {"weights": SHORT}, {"src": SHORT, "dst": SHORT}])
+def test_the_row_product_agrees_and_a_wrong_one_is_found(types: Mapping[str, str]) -> None:
+    row = typed(product(1, []), types)
     assert row.implementation == "row_product"
-    assert typed(row, PRODUCT).implementation != "row_product"
+    checked = check(OneDNN(), row)
+    assert (checked.outcome, checked.reason) == ("agreed", "")
+
+    def spoil(result: Array) -> None:
+        flat = result.reshape(-1)
+        flat[flat.size // 2] += flat.dtype.type(1)
+
+    assert check(Faulty(spoil), row).outcome == "differs"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from less_instructions import run_again
@@ -9,6 +11,7 @@ from program_builder import Builder, call, check, random
 from scipy.special import ndtr
 
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 
 RELU, MISH = ir.EltwisePostOp("relu", 0.0, 0.0), ir.EltwisePostOp("mish", 0.0, 0.0)
@@ -104,6 +107,34 @@ def test_a_sum_with_what_is_there(columns: int, threads: int) -> None:
     y = x.astype("float64") @ w.T
     gelu = 0.5 * y * (1 + np.tanh(0.7978845608 * (y + 0.044715 * y**3)))
     check(b.run(x, before), (gelu + 0.5 * before).astype("float32"), 96)
+
+
+SHORT, WIDE = "bfloat16", "float32"
+
+
+@pytest.mark.parametrize("depth, columns", [(1, 1), (3, 7), (33, 5), (128, 16), (129, 67), (768, 770)])
+@pytest.mark.parametrize("types", list(itertools.product((SHORT, WIDE), repeat=3)), ids="-".join)
+def test_types(types: tuple[str, str, str], depth: int, columns: int, threads: int) -> None:
+    """Sums are in float32; the result is rounded once, behind its post-ops."""
+    src, weights, dst = map(numpy_type, types)
+    x = random(1, depth).astype(src)
+    w = (random(columns, depth, seed=1) / np.float32(depth**0.5)).astype(weights)
+    shift, other = random(columns, seed=2), random(1, columns, seed=3)
+    b = Builder()
+    post_ops = [ir.EltwisePostOp("tanh", 0.0, 0.0), ir.BinaryPostOp("add", b.constant(other))]
+    given = {"src": b.input((1, depth), "", types[0]), "bias": b.constant(shift)}
+    b.step(
+        ir.InnerProduct(),
+        post_ops,
+        **given,
+        weights=b.constant(w),
+        dst=b.output((1, columns), "", types[2]),
+    )
+    assert library.describe(b.build()).steps[-1].implementation == KERNEL
+    found = b.run_stored(x, shape=(1, columns)).astype("float64")
+    expected = np.tanh(x.astype("float64") @ w.astype("float64").T + shift) + other
+    rounding = 2.0**-8 if dst != np.float32 else 0.0
+    assert np.all(np.abs(found - expected) <= rounding * np.abs(expected) + 2e-6)
 
 
 @pytest.mark.parametrize("function", ["gelu_erf", "gelu_tanh"])
