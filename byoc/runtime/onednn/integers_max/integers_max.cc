@@ -19,7 +19,7 @@ namespace {
 
 using dnnl::memory;
 
-constexpr int64_t kBytesOfThread = 256 << 10;  // fewer are compared before another one has woken
+constexpr int64_t kBytesOfThread = 512 << 10;  // fewer are compared before another one has woken
 constexpr size_t kMostAxes = 3;
 
 class LargestStage final : public MemoryStage {

@@ -1,7 +1,7 @@
 // The largest of windows over 8-bit integers with channels last.
 //
-// oneDNN's own kernel takes windows one by one, an instruction for each of their vectors; see
-// kernels.h for what these do instead.
+// These kernels run every such step whose tensors they take: oneDNN's, which compare windows one by
+// one, took longer in all that was measured.  See docs/figures/precision.md.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_MAX_INTEGERS_MAX_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_MAX_INTEGERS_MAX_H_
 
