@@ -35,9 +35,14 @@ struct Nest {
   Loop depth, height, width;
 };
 
+// Bytes from one of the vectors that are compared together to the next.
+struct Apart {
+  int64_t src = kVector, dst = kVector;
+};
+
 // kColumns is the innermost count, or 0 for any.
 template <bool kSigned, int kVectors, int kColumns>
-MXPLAN_INLINE void Compare(const uint8_t* from, const Nest& nest, uint8_t* to) {
+MXPLAN_INLINE void Compare(const uint8_t* from, const Nest& nest, const Apart& apart, uint8_t* to) {
   Bytes largest[kVectors];
 #pragma GCC unroll 4
   for (int i = 0; i < kVectors; ++i) largest[i] = Least<kSigned>();
@@ -50,26 +55,27 @@ MXPLAN_INLINE void Compare(const uint8_t* from, const Nest& nest, uint8_t* to) {
       for (int64_t x = 0; x < columns; ++x, at += nest.width.step) {
 #pragma GCC unroll 4
         for (int i = 0; i < kVectors; ++i) {
-          largest[i] = Larger<kSigned>(largest[i], Load(at + i * kVector));
+          largest[i] = Larger<kSigned>(largest[i], Load(at + i * apart.src));
         }
       }
     }
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < kVectors; ++i) Store(to + i * kVector, largest[i]);
+  for (int i = 0; i < kVectors; ++i) Store(to + i * apart.dst, largest[i]);
 }
 
 template <bool kSigned, int kVectors>
-MXPLAN_INLINE void CompareAny(const uint8_t* from, const Nest& nest, uint8_t* to) {
+MXPLAN_INLINE void CompareAny(const uint8_t* from, const Nest& nest, uint8_t* to,
+                              const Apart& apart = {}) {
   switch (nest.width.count) {
     case 1:
-      return Compare<kSigned, kVectors, 1>(from, nest, to);
+      return Compare<kSigned, kVectors, 1>(from, nest, apart, to);
     case 2:
-      return Compare<kSigned, kVectors, 2>(from, nest, to);
+      return Compare<kSigned, kVectors, 2>(from, nest, apart, to);
     case 3:
-      return Compare<kSigned, kVectors, 3>(from, nest, to);
+      return Compare<kSigned, kVectors, 3>(from, nest, apart, to);
     default:
-      return Compare<kSigned, kVectors, 0>(from, nest, to);
+      return Compare<kSigned, kVectors, 0>(from, nest, apart, to);
   }
 }
 
@@ -140,14 +146,36 @@ Rows RowsOf(const Windows& of, const uint8_t* src, int64_t row) {
   return rows;
 }
 
+// Windows of neighbouring pixels together, where pixels are too narrow for as many vectors.
+template <bool kSigned>
+void PixelsTogether(const Windows& of, const uint8_t* from, const Nest& nest, uint8_t* dst) {
+  const Apart apart{of.width.stride * of.channels, of.channels};
+  const int64_t last = of.channels - kVector;
+  for (int64_t i = 0;; i = std::min(i + kVector, last)) {
+    CompareAny<kSigned, kTogether>(from + i, nest, dst + i, apart);
+    if (i == last) return;
+  }
+}
+
 template <bool kSigned>
 void AtOnce(const Windows& of, const Rows& rows, int64_t begin, int64_t end, uint8_t* dst) {
   Nest nest = rows.nest;
   nest.width.step = of.width.dilation * of.channels;
-  for (int64_t x = begin; x < end; ++x, dst += of.channels) {
+  const bool narrow = of.channels < kTogether * kVector;
+  for (int64_t x = begin; x < end;) {
     const Taken taken = TakenOf(of.width, x);
+    const uint8_t* const from = rows.from + taken.first * of.channels;
     nest.width.count = taken.count;
-    CompareAlong<kSigned>(rows.from + taken.first * of.channels, nest, of.channels, dst);
+    int64_t done = 1;
+    if (narrow && taken.count == of.width.window && x + kTogether <= end &&
+        TakenOf(of.width, x + kTogether - 1).count == of.width.window) {
+      done = kTogether;
+      PixelsTogether<kSigned>(of, from, nest, dst);
+    } else {
+      CompareAlong<kSigned>(from, nest, of.channels, dst);
+    }
+    x += done;
+    dst += done * of.channels;
   }
 }
 
