@@ -135,6 +135,30 @@ KERNELS = {
 }
 
 
+def largest(channels: int, window: int, stride: int, dtype: str) -> Kernel:
+    """The maximum over windows of integers as they stand."""
+    size = tuple((extent + 2 - window) // stride + 1 for extent in (9, 11))
+    made = kernel(
+        ir.Pooling("max", (window,) * 2, (stride,) * 2, (1, 1), (1, 1)),
+        ((2, channels, *size), LAST),
+        src=((2, channels, 9, 11), LAST),
+    )
+    values = tuple(replace(value, dtype=dtype) for value in made.program.values)
+    program = replace(made.program, values=values, steps=(replace(made.step, implementation=""),))
+    info = library.describe(program).steps[0]
+    assert not info.error, info.error
+    return Kernel(replace(program, steps=(replace(made.step, implementation=info.implementation),)))
+
+
+MAXIMA = {
+    "at once": lambda: largest(67, 3, 2, "uint8"),
+    "at once signed": lambda: largest(64, 2, 2, "int8"),
+    "in turns": lambda: largest(17, 3, 1, "uint8"),
+    "in turns signed": lambda: largest(96, 5, 1, "int8"),
+    "pixels apart": lambda: largest(3, 3, 2, "int8"),
+}
+
+
 OWN = {
     "pointwise": (lambda: scaled(convolution((67, 48), taps=1)), "integers_1x1:"),
     "pointwise signed": (
@@ -174,6 +198,22 @@ def test_our_kernels_agree_and_a_wrong_step_is_found(name: str) -> None:
     def spoil(result: Array) -> None:
         flat = result.reshape(-1)
         flat[flat.size // 2] = flat[flat.size // 2] + 2 if flat[flat.size // 2] < 120 else 3
+
+    assert check(Faulty(spoil), made).outcome == "differs"
+
+
+@pytest.mark.parametrize("name", MAXIMA)
+def test_maxima_by_our_kernel_agree_to_the_integer(name: str) -> None:
+    made = MAXIMA[name]()
+    assert made.implementation.startswith("integers_max:")
+    backend = Faulty(lambda result: None)
+    checked = check(backend, made)
+    assert (checked.outcome, checked.reason) == ("agreed", "")
+    assert set(backend.ran) == {made.implementation}
+
+    def spoil(result: Array) -> None:
+        flat = result.reshape(-1)
+        flat[flat.size // 2] = flat[flat.size // 2] + 1 if flat[flat.size // 2] < 120 else 3
 
     assert check(Faulty(spoil), made).outcome == "differs"
 

@@ -19,6 +19,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
 from .own_integers import is_own, own_share
+from .own_maxima import MAXIMA, maxima_share
 
 TYPES = ("uint8", "int8")
 _PRODUCT, _FEW, _DEPTHWISE, _MOVED = 0.28, 0.33, 0.85, 0.30
@@ -44,7 +45,7 @@ def integer_share(facts: StepFacts) -> float:
         return share * own_share(facts) if is_own(facts) else share * (slow if narrow else 1.0)
     if isinstance(attrs, ir.MatMul | ir.InnerProduct):
         return _PRODUCT * (_NARROW if narrow else 1.0)
-    return _MOVED
+    return maxima_share(facts) if facts.info.family == MAXIMA else _MOVED
 
 
 def float_info(facts: StepFacts) -> StepInfo:
