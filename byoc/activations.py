@@ -139,7 +139,7 @@ def _mish_of_softplus() -> Pattern:
 
 
 def check_threshold(softplus: relax.Call) -> str | None:
-    """None, or why a softplus is none of float32: above its threshold it is x, off by log(1 + exp(-beta x)) / beta."""
+    """None, or why x above the threshold, off by log(1 + exp(-beta x)) / beta, is no softplus in float32."""
     threshold = float(softplus.attrs.threshold)
     if not math.exp(-threshold) < _UNIT_ROUNDOFF * threshold:
         return f"threshold {threshold}, above which x is not yet softplus in float32"

@@ -1,9 +1,11 @@
 """``ExactFunctions``: functions of one number of which TVM's kernels lose digits.
 
-    R.nn.softplus(x)            log(1 + exp(x)) as max(x, 0) + log(1 + t), t = exp(-|x|), by a series in t / (2 + t): TVM's has
-                                no digits left of what is small, which is 0 from -17 down
-    R.astype(x, "bfloat16")     the nearest number of bfloat16, by its bits: TVM computes bfloat16 in float32, and in a
-                                kernel that casts back it leaves both casts out
+Before   y = R.nn.softplus(x)              log(1 + exp(x)): 0 from -17 down, and without digits above
+After    y = R.call_tir(softplus, (x,))    max(x, 0) + log(1 + t), t = exp(-|x|), by a series in t / (2 + t)
+
+Before   y = R.astype(x, "bfloat16")       TVM computes bfloat16 in float32; in a kernel that casts back it
+                                           leaves both casts out
+After    y = R.call_tir(cast_to_bfloat16, (x,))    the nearest number of bfloat16, by its bits
 """
 
 from __future__ import annotations

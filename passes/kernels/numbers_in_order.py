@@ -1,11 +1,11 @@
 """``NumbersInOrder``: NaN has a place in the kernels that look for extremes or sort.
 
-Before   i = R.argmax(x);  s = R.topk(x, k)      TVM's kernels compare NaN as a number that is neither less nor more
+Before   i = R.argmax(x);  s = R.topk(x, k)      to TVM's kernels NaN is neither less nor more
 After    key = R.call_tir(ordered_bits, (x,))    whole numbers in the order of the real ones
          i = R.argmax(key);  places = R.topk(key, k, "indices");  values = R.gather_elements(x, places)
 
-NaN stands behind infinity where elements are sorted, and is farther out than all numbers where one is looked for, as in
-numpy and PyTorch.  The two zeros are equal.
+NaN stands behind infinity where elements are sorted, and is farther out than all numbers where one is looked
+for, as in numpy and PyTorch.  The two zeros are equal.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ def _by_keys(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None
     if not isinstance(source.ty.shape, relax.ShapeExpr) or str(source.ty.dtype) not in _TYPES:
         return None
     keys = builder.emit(
-        builder.call_te(
-            _ordered_bits, source, is_call_to(call, "argmin"), primfunc_name_hint="ordered_bits"
-        )
+        builder.call_te(_ordered_bits, source, is_call_to(call, "argmin"), primfunc_name_hint="ordered_bits")
     )
     if is_call_to(call, "argmax", "argmin", "argsort"):
         return relax.Call(call.op, [keys], attrs, call.ty_args)

@@ -69,7 +69,7 @@ def _hypotenuse(emitter: Emitter, node: Node) -> relax.Expr:
 
 
 def length(emitter: Emitter, *sides: relax.Expr) -> relax.Expr:
-    """The root of the sum of two squares, which may be beyond the type; infinity if a side is, even beside NaN."""
+    """The root of the sum of two squares, which may be beyond the type; infinity if a side is."""
     emit, dtype = emitter.emit, dtype_of(sides[0])
     sides = tuple(emit(relax.op.abs(side)) for side in sides)
     most = emit(relax.op.maximum(*sides))

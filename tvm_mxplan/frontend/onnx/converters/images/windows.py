@@ -137,9 +137,7 @@ def _norm_pool(emitter: Emitter, node: Node) -> Value:
         root = tirx.const(1 / power, inner)
         return te.compute(
             shape,
-            lambda *index: (
-                summed(*index) if power == 1 else tirx.power(summed(*index), root)
-            ).astype(dtype),
+            lambda *index: (summed(*index) if power == 1 else tirx.power(summed(*index), root)).astype(dtype),
             "norm_pool",
         )
 
