@@ -16,6 +16,7 @@ from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 from tvm_mxplan.passes.relax_types import dtype_of, scalar_of
 
 Match = Mapping[str, relax.Expr]
+_UNIT_ROUNDOFF = 2.0**-24
 Pattern = tuple[DFPattern, dict[str, DFPattern]]
 
 
@@ -128,7 +129,8 @@ def _softplus() -> Pattern:
     decay = is_op("relax.exp")(is_op("relax.negative")(is_op("relax.abs")(x)))
     log = is_op("relax.log")(either("relax.add", one, decay))
     positive = is_op("relax.maximum")(x, zero) | is_op("relax.nn.relu")(x)
-    return either("relax.add", positive, log), {"x": x, "zero": zero, "one": one}
+    whole = is_op("relax.nn.softplus")(x)
+    return either("relax.add", positive, log) | whole, {"x": x, "zero": zero, "one": one, "whole": whole}
 
 
 def _mish_of_softplus() -> Pattern:
@@ -136,7 +138,18 @@ def _mish_of_softplus() -> Pattern:
     return either("relax.multiply", named["x"], is_op("relax.tanh")(soft)), named
 
 
+def check_threshold(softplus: relax.Call) -> str | None:
+    """None, or why x above the threshold, off by log(1 + exp(-beta x)) / beta, is no softplus in float32."""
+    threshold = float(softplus.attrs.threshold)
+    if not math.exp(-threshold) < _UNIT_ROUNDOFF * threshold:
+        return f"threshold {threshold}, above which x is not yet softplus in float32"
+    return None
+
+
 def _check_softplus(match: Match) -> str | None:
+    if "whole" in match:
+        beta = float(match["whole"].attrs.beta)
+        return check_threshold(match["whole"]) if beta == 1 else f"beta {beta}, expected 1"
     zero = {"zero": 0.0} if "zero" in match else {}
     return _expect(match, one=1.0, **zero)
 

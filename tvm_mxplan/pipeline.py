@@ -42,7 +42,9 @@ from .passes.dispatch.weigh_guests import Worth
 from .passes.kernels import (
     CheckIndices,
     ExactComparisons,
+    ExactFunctions,
     InfiniteFills,
+    NumbersInOrder,
     ReductionsFromInfinity,
     SerialSmallKernels,
     WideSums,
@@ -217,12 +219,22 @@ def dispatch_sizes(c: Compilation) -> Passes:
     return [DispatchSizes(c.batch)] if c.batch else []
 
 
+def _exact_kernels() -> Passes:
+    return [
+        ExactComparisons(),
+        ExactFunctions(),
+        NumbersInOrder(),
+        InfiniteFills(),
+        ReductionsFromInfinity(),
+    ]
+
+
 def lower(c: Compilation) -> Passes:
     reuse, reorder = c.options.memory == "reuse", c.options.order == "memory"
     sums = [] if _on_cpu_alone(c) else [WideSums()]
     beside = c.beside.target if c.beside else None
     planned = default_pipeline(c.target, reuse, reorder, c.recorder.stored, beside)
-    return [ExactComparisons(), InfiniteFills(), ReductionsFromInfinity(), *sums, planned]
+    return [*_exact_kernels(), *sums, planned]
 
 
 def finish_kernels(c: Compilation) -> Passes:
@@ -340,8 +352,7 @@ def build_pipeline(
             made.recorder.before_dispatch(made.preference),
             made.recorder.left_to_tvm(why),
         ]
-        numbers = [ExactComparisons(), CheckIndices(), InfiniteFills(), ReductionsFromInfinity()]
-        by_tvm = [*noted, *numbers, relax.get_default_pipeline(target)]
+        by_tvm = [*noted, CheckIndices(), *_exact_kernels(), relax.get_default_pipeline(target)]
         return tvm.transform.Sequential(by_tvm, name=NAME)
     if given.tuning is None and options.tunes:
         given = replace(given, tuning=Tuning(options, target))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tvm import relax
 
+from tvm_mxplan.byoc.activations import check_threshold
 from tvm_mxplan.core.long_sums import fits, terms_at_once
 from tvm_mxplan.core.program.dims import Shape, is_static
 from tvm_mxplan.operators.convolution_gradients import misfit
@@ -19,7 +20,6 @@ from .broadcasting import can_be_fast
 
 Match = Mapping[str, relax.Expr]
 MAX_RANK = 6
-_UNIT_ROUNDOFF = 2.0**-24
 DTYPES = ("float32",)
 _UNKNOWN_SHAPE = "a shape that is not known at compile time"
 
@@ -295,10 +295,7 @@ def leaky_relu(match: Match) -> str | None:
 
 
 def softplus(match: Match) -> str | None:
-    beta, threshold = float(match["root"].attrs.beta), float(match["root"].attrs.threshold)
+    beta = float(match["root"].attrs.beta)
     if not beta > 0:
         return f"beta {beta}, expected more than 0"
-    # Above the threshold TVM gives x, which is off by log(1 + exp(-beta x)) / beta.
-    if not math.exp(-threshold) < _UNIT_ROUNDOFF * threshold:
-        return f"threshold {threshold}, above which x is not yet softplus in float32"
-    return None
+    return check_threshold(match["root"])

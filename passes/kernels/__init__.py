@@ -1,10 +1,12 @@
-"""TVM's own kernels, for what regions leave to it: threads, indices, infinities, sums, parameters."""
+"""TVM's own kernels, for what regions leave to it: threads, indices, infinities, orders, sums, parameters."""
 
 from .check_indices import CheckIndices
 from .empty_reductions import EmptyReductions
 from .exact_comparisons import ExactComparisons
+from .exact_functions import ExactFunctions
 from .fused_scalars import FusedScalarsInShapes
 from .infinite_fills import InfiniteFills
+from .numbers_in_order import NumbersInOrder
 from .reductions_from_infinity import ReductionsFromInfinity
 from .schedule_kernels import ScheduleKernels
 from .serial_small_kernels import SerialSmallKernels
@@ -15,8 +17,10 @@ __all__ = [
     "CheckIndices",
     "EmptyReductions",
     "ExactComparisons",
+    "ExactFunctions",
     "FusedScalarsInShapes",
     "InfiniteFills",
+    "NumbersInOrder",
     "ReductionsFromInfinity",
     "ScheduleKernels",
     "SerialSmallKernels",

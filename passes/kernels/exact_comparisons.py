@@ -3,6 +3,9 @@
 Before   y = R.not_equal(x, x)     of real numbers, which asks for NaN: TVM's simplifier makes "false" of it
 After    y = R.isnan(x)
 
+Before   y = R.not_equal(a, b)     of real numbers: TVM's kernel says that NaN differs from nothing
+After    y = R.logical_not(R.equal(a, b))
+
 Before   y = R.equal(a, b)         of booleans: LLVM may be asked to compare them as real numbers, and ends
 After    y = R.logical_not(R.logical_xor(a, b))
 """
@@ -33,6 +36,8 @@ def _in_other_words(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr
         differ = relax.op.logical_xor(left, right)
     elif "float" in dtype and left.same_as(right):
         differ = relax.op.isnan(left)
+    elif "float" in dtype and is_call_to(call, "not_equal"):
+        return relax.op.logical_not(builder.emit(relax.op.equal(left, right)))
     else:
         return None
     return differ if is_call_to(call, "not_equal") else relax.op.logical_not(builder.emit(differ))

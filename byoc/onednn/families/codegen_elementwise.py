@@ -38,7 +38,10 @@ def _exp(c: Composite) -> int:
 
     oneDNN 3.2's exp makes infinity of NaN; its maximum gives the second operand where one is NaN.
     """
-    src = c.value(c.root.args[0])
+    return _exp_keeping_nan(c, c.value(c.root.args[0]))
+
+
+def _exp_keeping_nan(c: Composite, src: int) -> int:
     return c.emit("binary", ir.Binary("max"), ("src", _unary(c, src, "exp")), ("src1", src))
 
 
@@ -48,7 +51,19 @@ def _clip(c: Composite) -> int:
 
 
 def _softplus(c: Composite) -> int:
-    return _unary(c, c.value(c.root.args[0]), "soft_relu", float(c.root.attrs.beta))
+    return _soft_relu(c, c.value(c.root.args[0]), float(c.root.attrs.beta))
+
+
+def _soft_relu(c: Composite, src: int, beta: float) -> int:
+    """soft_relu between two functions that log(1 + exp(x)) lies between: 1 / (1 + exp(-x)) and exp(x).
+
+    Of x far below 0, oneDNN's soft_relu is off by up to 8e-6 either way, so it may be less than 0.
+    """
+    scaled = src if beta == 1 else _unary(c, src, "linear", beta)
+    least, most = _unary(c, scaled, "logistic"), _exp_keeping_nan(c, scaled)
+    found = c.emit("binary", ir.Binary("max"), ("src", _unary(c, scaled, "soft_relu", 1.0)), ("src1", least))
+    found = c.emit("binary", ir.Binary("min"), ("src", found), ("src1", most))
+    return found if beta == 1 else _unary(c, found, "linear", 1 / beta)
 
 
 def _hard(algorithm: str) -> Callable[[Composite], int]:
@@ -137,6 +152,7 @@ ELEMENTWISE: dict[str, Callable[[Composite], int]] = {
     "clip": _clip,
     "softplus": _softplus,
     **{name: _of_only_param(*step) for name, step in ACTIVATION_STEPS.items()},
+    "softplus_stable": lambda c: _soft_relu(c, c.only_param(), 1.0),
     "hardswish_line": _hard("hardswish"),
     "hardsigmoid": _hard("hardsigmoid"),
     "elu": _elu,

@@ -27,6 +27,8 @@ H = torch.tensor([1.0, 1.0009765625, 65504.0, 0.1], dtype=torch.float16)
 I = torch.tensor([0, 1, 2, 5])  # noqa: E741
 X = torch.tensor([[0.25, -1.5, 3.0, 0.5], [2.0, 1.0, -4.0, 0.0], [0.1, 0.2, 0.3, 7.0]])
 ROWS = torch.tensor([[1.0, NAN, 3.0, 4.0, 5.0], [5.0, 4.0, 3.0, 2.0, 1.0]])
+MANY_ROWS = torch.cat([ROWS, torch.tensor([[-INF] * 5, [NAN] * 5, [2.0, INF, NAN, -INF, 1.0]])])
+LEFT, RIGHT = torch.tensor([[INF, NAN, 3.0, NAN, -INF, 0.0, NAN], [NAN, -INF, 4.0, 2.0, 1.0, 0.0, NAN]])
 NONE, NO_ROWS = torch.zeros(0), torch.zeros(3, 0)
 IMAGE = (torch.arange(105).reshape(1, 3, 7, 5) * 37 % 256).to(torch.uint8)
 REAL_FUNCTIONS = ("exp", "sin", "cos", "tanh", "sigmoid", "log2", "log10", "log1p", "expm1", "sqrt", "rsqrt")
@@ -68,6 +70,48 @@ CASES: dict[str, tuple[Any, ...]] = {
     "variances": (lambda x: (x.var(0, correction=5), x.std(0, correction=3), x.var(dim=()), x.mean(())), X),
     "variances and averages": (lambda x: (*torch.var_mean(x, 1), *torch.std_mean(x, 0, correction=0)), X),
     "lengths of complex numbers": (lambda x, y: torch.complex(x, y).abs(), X * 1e25, X.flip(1) * 1e25),
+    "lengths with infinities": (
+        lambda x, y: (x.hypot(y), y.hypot(x), torch.complex(x, y).abs()),
+        LEFT,
+        RIGHT,
+    ),
+    "roots as powers": (lambda x: (x**0.5, x**-0.5), torch.tensor([-INF, -2.0, -0.0, 0.0, 3.0, INF, NAN])),
+    "NaN is not zero": (
+        lambda x: (x != 0, x.any(1), x.count_nonzero(1), torch.where(x != 1, x, 0)),
+        ROWS * 0,
+    ),
+    "NaN beside other numbers": (lambda x, y: (x != y, x == y, ~(x < y)), LEFT, RIGHT),
+    "places of extremes with NaN": (
+        lambda x: (x.argmax(1), x.argmin(0), x.argmax(), x.max(1)[1], x.min(1)[1]),
+        MANY_ROWS,
+    ),
+    "sorted with NaN": (
+        lambda x: (
+            x.topk(3)[0],
+            x.topk(3, largest=False)[0],
+            *x.sort(dim=1, stable=True),
+            x.argsort(1, True),
+        ),
+        MANY_ROWS,
+    ),
+    "sorted with NaN in 16 bits": (
+        lambda x: (x.argmax(1), x.topk(2)[0], x.sort(dim=1, stable=True)[1]),
+        MANY_ROWS.half(),
+    ),
+    "places of NaN": (
+        lambda x, y: (torch.bucketize(x, y), torch.searchsorted(y, x, right=True)),
+        torch.tensor([[0.0, 2.0, NAN], [INF, -INF, 5.5]]),
+        torch.tensor([1.0, 2.0, 2.0, 5.0, INF]),
+    ),
+    "softplus far below zero": (
+        lambda x: torch.nn.functional.softplus(x).log() / 10,
+        torch.tensor([-80.0, -50.0, -30.0, -20.0, -17.0, -15.5, -12.0, -1.0, 0.0, 25.0]),
+    ),
+    "mish far below zero": (torch.nn.functional.mish, torch.tensor([-4.0, -1.0, 0.0, 20.0, NAN])),
+    "what is rounded to bfloat16 ahead of arithmetic": (
+        lambda x: ((x.bfloat16() * 2).float(), x.bfloat16().relu().float(), (x.bfloat16() * 4).int()),
+        X * 1.2345,
+    ),
     "quotients of complex numbers": (
         lambda x, y: torch.view_as_real(torch.complex(x, y) / torch.complex(y, x)),
         X[:, :3] * 1e25,

@@ -38,7 +38,7 @@ def test_every_function(shape):
     for kind, attrs, positive in FUNCTIONS:
         x = g.positive(*shape) if positive else g.input(*shape)
         outputs.append(g.op(kind, x, **attrs))
-    check(g, *outputs, steps={"eltwise": len(FUNCTIONS)})
+    check(g, *outputs, steps={"eltwise": len(FUNCTIONS), "binary": 2})  # three for softplus
 
 
 def test_logarithm():
@@ -61,7 +61,7 @@ def test_what_makes_numbers_of_zeros_leaves_the_padding_alone(layouts):
     for kind in ("HardSigmoid", "Sigmoid", "Softplus"):
         x = g.op("MaxPool", g.conv(g.input(1, 3, 7, 7), 3, 17), kernel_shape=[2, 2])
         outputs.append(g.conv(g.op(kind, x), 17, 67))
-    steps = {"convolution": 6, "pooling": 3}
+    steps = {"convolution": 6, "pooling": 3, "eltwise": 1, "binary": 2}
     check(g, *outputs, steps=steps, reduction=17 * 9, layouts=layouts)
 
 
@@ -233,9 +233,27 @@ def test_exp_keeps_nan(behind_another):
 
 def test_functions_keep_nan_and_infinities():
     g = Graph(opset=18)
-    kinds = ("LeakyRelu", "Elu", "Mish", "HardSwish", "Softplus", "Tanh", "Sigmoid", "Sqrt")
+    kinds = ("LeakyRelu", "Elu", "Mish", "HardSwish", "Tanh", "Sigmoid", "Sqrt")
     outputs = [g.op(kind, g.input(data=SPECIAL[None, :])) for kind in kinds]
     _check_special(g, outputs)
+
+
+@pytest.mark.parametrize("target", ["dnnl, host, llvm", "llvm"])
+@pytest.mark.parametrize("behind_a_convolution", [False, True])
+def test_softplus_of_numbers_far_below_zero_is_more_than_zero(target, behind_a_convolution):
+    """oneDNN's alone gives 0 and numbers below, of which logarithms are no numbers."""
+    numbers = np.r_[-80:-15:66j, -15:-8:71j, -8:8:160j, 20:90:71j].astype("float32")
+    x = np.tile(numbers, 3).reshape(1, 3, -1, 1)
+    if not behind_a_convolution:
+        x = np.concatenate([x, np.broadcast_to(SPECIAL.reshape(1, 1, -1, 1), (1, 3, SPECIAL.size, 1))], 2)
+    g = Graph()
+    y = g.input(data=np.ascontiguousarray(x))
+    if behind_a_convolution:
+        y = g.op("Conv", y, g.constant(data=np.eye(3, dtype="float32").reshape(3, 3, 1, 1)))
+    _, (actual,), _ = run(g, g.op("Softplus", y), target=target)
+    with np.errstate(invalid="ignore"):
+        expected = np.logaddexp(0.0, x.astype("float64"))
+    np.testing.assert_allclose(actual, expected, rtol=2e-6 if target == "llvm" else 1e-3, atol=1e-37)
 
 
 @pytest.mark.parametrize("number", [1.0, -2.5, np.inf, -np.inf])

@@ -54,6 +54,16 @@ def test_nan(name: str, target: str) -> None:
     np.testing.assert_array_equal(actual, getattr(np, name)(ROW, ROW))
 
 
+@pytest.mark.parametrize("target", ["llvm", "dnnl, llvm", "dnnl, host, llvm"])
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_nan_beside_numbers(name: str, target: str, dtype: str) -> None:
+    a, b = ROW.astype(dtype), ROW[::-1].astype(dtype)
+    compared = module(COMPARISONS[name], dtype, True)
+    (actual,) = tvm_mxplan.compile(compared, target, options=OPTIONS).run([a, b])
+    np.testing.assert_array_equal(actual, getattr(np, name)(a, b))
+
+
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_booleans(name: str) -> None:
     a, b = np.array([[0, 1, 0, 1, 1], [0, 0, 1, 1, 0]], bool)

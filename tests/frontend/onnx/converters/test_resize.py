@@ -101,6 +101,15 @@ def test_a_part_of_the_image() -> None:
     check(resizes([1, 3, 7, 9], [(to, CROP)], {"roi": roi}), {"x": normal(1, 3, 7, 9), "roi": roi})
 
 
+def test_the_nearest_of_a_part_is_found_in_float32() -> None:
+    """0.3 * 5 is 1.5 in float32, and a little more in float64, where it is rounded up."""
+    crop = CROP | {"mode": "nearest"}
+    roi = np.array([0, 0, 0.2, 0.3, 1, 1, 0.9, 0.8], "float32")
+    to = {"sizes": sizes(1, 2, 1, 4)}
+    check(resize([1, 2, 5, 6], {"roi": roi, **to}, **crop), {"x": normal(1, 2, 5, 6)})
+    check(resizes([1, 2, 5, 6], [(to, crop)], {"roi": roi}), {"x": normal(1, 2, 5, 6), "roi": roi})
+
+
 def test_the_aspect_ratio_is_kept() -> None:
     rows = [
         ({"sizes": sizes(13, 13)}, {"mode": "linear", "keep_aspect_ratio_policy": policy, "axes": [2, 3]})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx_models import check, model, normal
+from onnx import helper
+from onnx_models import check, model, normal, of_node
 
 import tvm_mxplan
 from tvm_mxplan.errors import UnsupportedError
@@ -52,6 +53,17 @@ def test_dilated_windows_are_padded_by_their_reach(rule: str, extent: str) -> No
     found = tvm_mxplan.compile(parsed, "llvm")(x)
     for ours, theirs in zip(found, expected, strict=False):
         np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("dilations", [[1, 1], [2, 1]])
+def test_norms_of_windows_that_reach_beyond_the_padding(p: int, dilations: list[int]) -> None:
+    node = helper.make_node(
+        "LpPool", ["x"], ["y"], p=p, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 0, 0, 2], ceil_mode=1,
+        dilations=dilations,
+    )  # fmt: skip
+    x = normal(2, 3, 7, 8)
+    check(of_node(node, {"x": x}), {"x": x})
 
 
 @pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0]])

@@ -148,3 +148,11 @@ def _space_to_depth(emitter: Emitter, node: Node) -> Value:
     parts = emitter.reshaped(data, [n, c, h // block, block, w // block, block])
     moved = emitter.emit(relax.op.permute_dims(parts, [0, 1, 3, 5, 2, 4]))
     return emitter.reshaped(moved, [n, c * block * block, h // block, w // block])
+
+
+@converts("Softplus")
+def _softplus(emitter: Emitter, node: Node) -> Value:
+    """As one operator: TVM's importer writes out a logarithm that has no digits of what is small."""
+    data = emitter.tensor(node.input(0))
+    threshold = 40.0 if dtype_of(data) == "float64" else 20.0  # from here on it is its operand
+    return emitter.emit(relax.op.nn.softplus(data, 1.0, threshold))

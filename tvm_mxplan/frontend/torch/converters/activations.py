@@ -69,7 +69,7 @@ def _hypotenuse(emitter: Emitter, node: Node) -> relax.Expr:
 
 
 def length(emitter: Emitter, *sides: relax.Expr) -> relax.Expr:
-    """The root of the sum of two squares, which may be beyond the type."""
+    """The root of the sum of two squares, which may be beyond the type; infinity if a side is."""
     emit, dtype = emitter.emit, dtype_of(sides[0])
     sides = tuple(emit(relax.op.abs(side)) for side in sides)
     most = emit(relax.op.maximum(*sides))
@@ -77,7 +77,12 @@ def length(emitter: Emitter, *sides: relax.Expr) -> relax.Expr:
     divisor = emit(relax.op.where(nothing, relax.const(1.0, dtype), most))
     ratio = emit(relax.op.divide(emit(relax.op.minimum(*sides)), divisor))
     square = emit(relax.op.add(emit(relax.op.multiply(ratio, ratio)), relax.const(1.0, dtype)))
-    return emit(relax.op.multiply(most, emit(relax.op.sqrt(square))))
+    found = emit(relax.op.multiply(most, emit(relax.op.sqrt(square))))
+    total = emit(relax.op.add(*sides))  # NaN where a side is: the larger of two may pass it over
+    found = emit(relax.op.where(emit(relax.op.isnan(total)), total, found))
+    endless = [emit(relax.op.equal(side, relax.const(math.inf, dtype))) for side in sides]
+    either = emit(relax.op.logical_or(*endless))
+    return emit(relax.op.where(either, relax.const(math.inf, dtype), found))
 
 
 @converts("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")

@@ -135,11 +135,12 @@ def coordinate_of(at: Any, axis: Axis, rule: Rule, ops: Any) -> Any:
         case "tf_half_pixel_for_nn":
             return half + 0.5
         case "tf_crop_and_resize":
-            start, end = axis.region
+            # in float32, as the region is, whose ends decide which element is the nearest
+            start, end, last, place, count = map(ops.float32, (*axis.region, size - 1.0, at, result - 1.0))
             one = ops.less_equal(result, 1.0)
-            step = (end - start) * (size - 1.0) / ops.where(one, ops.float64(1.0), result - 1.0)
-            middle = zero + 0.5 * (start + end) * (size - 1.0)
-            return ops.where(one, middle, start * (size - 1.0) + at * step)
+            steps = ops.where(one, ops.float32(1.0), count)
+            middle = zero + ops.float64(ops.float32(0.5) * (start + end) * last)
+            return ops.where(one, middle, ops.float64(start * last + place * (end - start) * last / steps))
         case _:
             return half
 

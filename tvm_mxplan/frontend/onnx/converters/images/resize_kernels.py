@@ -164,6 +164,10 @@ class _Expressions:
     def float64(value: object) -> tirx.Expr:
         return _wide(value)
 
+    @staticmethod
+    def float32(value: object) -> tirx.Expr:
+        return _wide(value).astype("float32")
+
 
 def _wide(value: object) -> tirx.Expr:
     if tvm.ir.is_prim_expr(value):

@@ -1,6 +1,6 @@
 """Windows over images, where TVM's importer lacks a result or an attribute.
 
-MaxPool with the places of what it finds, MaxUnpool, ConvTranspose to a stated shape.
+MaxPool with the places of what it finds, LpPool, MaxUnpool, ConvTranspose to a stated shape.
 """
 
 from __future__ import annotations
@@ -87,11 +87,7 @@ def _pooled(windows: Sequence[_Window], *, places: bool) -> object:
         shape = [*tensor.shape[:2], *[window.result for window in windows]]
 
         def read(index: Sequence[tirx.Var]) -> tuple[tirx.Expr, tirx.Expr]:
-            place, inside = list(index[:2]), tirx.const(True, "bool")
-            for window, loop, at, extent in zip(windows, loops, index[2:], tensor.shape[2:], strict=True):
-                here = at * window.stride + loop.var * window.dilation - window.before
-                inside = tirx.And(inside, tirx.And(here >= 0, here < extent))
-                place.append(tirx.max(tirx.min(here, extent - 1), tirx.const(0, "int64")))
+            place, inside = _place(index, windows, loops, tensor.shape)
             flat = tirx.const(0, "int64")
             for at, extent in zip(place, tensor.shape, strict=True):
                 flat = flat * extent + at
@@ -115,6 +111,49 @@ def _pooled(windows: Sequence[_Window], *, places: bool) -> object:
         return te.compute(shape, lambda *index: found[0](*index), "place")
 
     return kernel
+
+
+@converts("LpPool")
+def _norm_pool(emitter: Emitter, node: Node) -> Value:
+    """Norms of windows, which zeros fill where they reach beyond the image and its padding."""
+    data = emitter.tensor(node.input(0))
+    dims, dtype = emitter.shape(data), dtype_of(data)
+    windows = _windows(node, dims)
+    power = float(node.attribute("p", 2))
+    inner = "float64" if dtype == "float64" else "float32"
+
+    def kernel(tensor: te.Tensor) -> te.Tensor:
+        loops = [te.reduce_axis((0, window.size), f"k{axis}") for axis, window in enumerate(windows)]
+        shape = [*tensor.shape[:2], *[window.result for window in windows]]
+
+        def element(*index: tirx.Var) -> tirx.Expr:
+            place, inside = _place(index, windows, loops, tensor.shape)
+            size = tirx.abs(tensor(*place).astype(inner))
+            raised = {1.0: size, 2.0: size * size}.get(power)
+            raised = tirx.power(size, tirx.const(power, inner)) if raised is None else raised
+            return te.sum(tirx.if_then_else(inside, raised, tirx.const(0, inner)), axis=loops)
+
+        summed = te.compute(shape, element, "summed")
+        root = tirx.const(1 / power, inner)
+        return te.compute(
+            shape,
+            lambda *index: (summed(*index) if power == 1 else tirx.power(summed(*index), root)).astype(dtype),
+            "norm_pool",
+        )
+
+    return emitter.builder.emit_te(kernel, data, primfunc_name_hint="norm_pool")
+
+
+def _place(
+    index: Sequence[tirx.Var], windows: Sequence[_Window], loops: Sequence[tirx.IterVar], dims: Sequence[Dim]
+) -> tuple[list[tirx.Expr], tirx.Expr]:
+    """The element that a window reads, the nearest one of the image, and whether it is inside."""
+    place, inside = list(index[:2]), tirx.const(True, "bool")
+    for window, loop, at, extent in zip(windows, loops, index[2:], dims[2:], strict=True):
+        here = at * window.stride + loop.var * window.dilation - window.before
+        inside = tirx.And(inside, tirx.And(here >= 0, here < extent))
+        place.append(tirx.max(tirx.min(here, extent - 1), tirx.const(0, "int64")))
+    return place, inside
 
 
 def _column_major(emitter: Emitter, places: relax.Expr, dims: Sequence[Dim]) -> relax.Expr:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any, TypeGuard
 
 from tvm import relax, te, tirx
 
@@ -49,6 +50,9 @@ def _reciprocal(emitter: Emitter, node: Node) -> relax.Expr:
 def _power(emitter: Emitter, node: Node) -> relax.Expr:
     dtype, base, exponent = node.result.dtype, node["self"], node["exponent"]
     if "float" in dtype:
+        root = {0.5: relax.op.sqrt, -0.5: relax.op.rsqrt}.get(exponent) if _is_number(exponent) else None
+        if root is not None:  # C's power has other results of -inf and -0
+            return emitter.emit(root(emitter.cast(base, dtype)))
         return emitter.emit(relax.op.power(emitter.operand(base, dtype), emitter.operand(exponent, dtype)))
     if isinstance(base, int) and base == 2:
         return shifted(emitter, emitter.scalar(1, dtype), emitter.cast(exponent, dtype), left=True)
@@ -64,6 +68,10 @@ def _power(emitter: Emitter, node: Node) -> relax.Expr:
         if bit == "1":
             found = emitter.emit(relax.op.multiply(found, base))
     return found
+
+
+def _is_number(value: Any) -> TypeGuard[int | float]:
+    return isinstance(value, int | float)
 
 
 def _number(value: float, tensor: relax.Expr) -> relax.Expr:

@@ -11,6 +11,7 @@ from tvm import relax
 from .....errors import UnsupportedError
 from ....onnx.dimensions.dims import Dim, expression
 from ...node import Emitter, Node, dims_of, dtype_of
+from ..arithmetic import promoted
 from ..table import converts
 
 
@@ -252,8 +253,19 @@ def _searched(emitter: Emitter, node: Node) -> relax.Expr:
     """The number of sorted numbers before each one."""
     if node["sorter"] is not None:
         raise UnsupportedError("numbers that are sorted by a list of places; expected sorted numbers")
-    rows, source = node["sorted_sequence"], node["self"]
     right = node["right"] or node["side"] == "right"
+    return _places(emitter, node, node["sorted_sequence"], node["self"], right=right)
+
+
+@converts("bucketize.Tensor")
+def _bucket(emitter: Emitter, node: Node) -> relax.Expr:
+    return _places(emitter, node, node["boundaries"], node["self"], right=node["right"])
+
+
+def _places(emitter: Emitter, node: Node, rows: relax.Expr, source: relax.Expr, *, right: bool) -> relax.Expr:
+    """How many of sorted numbers stand before each element, equals too if ``right``; NaN is behind all."""
+    dtype = promoted(dtype_of(rows), dtype_of(source))
+    rows, source = emitter.cast(rows, dtype), emitter.cast(source, dtype)
     dims, width = dims_of(source), len(dims_of(rows))
     line = dims_of(rows)[-1]
     if width == 1:
@@ -262,7 +274,10 @@ def _searched(emitter: Emitter, node: Node) -> relax.Expr:
         rows = emitter.reshaped(rows, [*dims_of(rows)[:-1], 1, line])
     values = emitter.reshaped(source, [*dims, 1])
     before: Callable[..., relax.Expr] = relax.op.less_equal if right else relax.op.less
-    counted = emitter.cast(emitter.emit(before(rows, values)), node.result.dtype)
+    found = emitter.emit(before(rows, values))
+    if "float" in dtype:
+        found = emitter.emit(relax.op.logical_or(found, emitter.emit(relax.op.isnan(values))))
+    counted = emitter.cast(found, node.result.dtype)
     return emitter.emit(relax.op.sum(counted, [-1]))
 
 

@@ -1,0 +1,80 @@
+"""``ExactFunctions``: functions of one number of which TVM's kernels lose digits.
+
+Before   y = R.nn.softplus(x)              log(1 + exp(x)): 0 from -17 down, and without digits above
+After    y = R.call_tir(softplus, (x,))    max(x, 0) + log(1 + t), t = exp(-|x|), by a series in t / (2 + t)
+
+Before   y = R.astype(x, "bfloat16")       TVM computes bfloat16 in float32; in a kernel that casts back it
+                                           leaves both casts out
+After    y = R.call_tir(cast_to_bfloat16, (x,))    the nearest number of bfloat16, by its bits
+"""
+
+from __future__ import annotations
+
+import tvm
+from tvm import relax, te, tirx
+
+from ..canonicalize.rewriter import is_call_to
+from .replace_calls import replace_calls
+
+_TERMS = 9  # of the series, whose argument is at most 1/3
+_WIDER = ("float32", "float64")
+
+
+@tvm.transform.module_pass(opt_level=0, name="ExactFunctions")
+class ExactFunctions:
+    """Module pass; see the module's text."""
+
+    def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
+        return replace_calls(mod, _exact)
+
+
+def _exact(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
+    if is_call_to(call, "nn.softplus"):
+        source, attrs = call.args[0], call.attrs
+        if not _is_taken(source):
+            return None
+        beta, threshold = float(attrs.beta), float(attrs.threshold)
+        return builder.call_te(_softplus, source, beta, threshold, primfunc_name_hint="softplus")
+    if is_call_to(call, "astype") and str(call.ty.dtype) == "bfloat16" and _is_taken(call.args[0]):
+        return builder.call_te(_bfloat16, call.args[0], primfunc_name_hint="cast_to_bfloat16")
+    return None
+
+
+def _is_taken(source: relax.Expr) -> bool:
+    return isinstance(source.ty.shape, relax.ShapeExpr) and str(source.ty.dtype) in _WIDER
+
+
+def _softplus(data: te.Tensor, beta: float, threshold: float) -> te.Tensor:
+    dtype = data.dtype
+
+    def number(value: float) -> tirx.Expr:
+        return tirx.const(value, dtype)
+
+    def element(*index: tirx.Var) -> tirx.Expr:
+        x = data(*index) * number(beta)
+        t = tirx.exp(number(0) - tirx.abs(x))
+        if dtype == "float64":
+            log = tirx.log1p(t)
+        else:  # log(1 + t) = 2 (s + s^3 / 3 + s^5 / 5 + ...), s = t / (2 + t)
+            s = t / (number(2) + t)
+            square, series = s * s, number(0)
+            for term in reversed(range(_TERMS)):
+                series = series * square + number(2 / (2 * term + 1))
+            log = s * series
+        found = (tirx.Select(x > number(0), x, number(0)) + log) / number(beta)
+        return tirx.Select(x > number(threshold), data(*index), found)
+
+    return te.compute(data.shape, element, "softplus")
+
+
+def _bfloat16(data: te.Tensor) -> te.Tensor:
+    def element(*index: tirx.Var) -> tirx.Expr:
+        wide = data(*index).astype("float32")
+        bits = tirx.reinterpret("uint32", wide)
+        half, one, by = tirx.const(0x7FFF, "uint32"), tirx.const(1, "uint32"), tirx.const(16, "uint32")
+        rounded = (bits + half + ((bits >> by) & one)) >> by
+        quiet = tirx.const(0x7FC0, "uint32")
+        kept = tirx.Select(tirx.isnan(wide), quiet, rounded)
+        return tirx.reinterpret("bfloat16", kept.astype("uint16"))
+
+    return te.compute(data.shape, element, "cast_to_bfloat16")
