@@ -10,7 +10,7 @@
 namespace mxplan {
 
 void RowProductAvx512(const RowProduct& product, const void* src, int64_t begin, int64_t end,
-                    void* dst) {
+                      void* dst) {
   Dispatch(product, src, begin, end, dst);
 }
 
