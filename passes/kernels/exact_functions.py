@@ -14,7 +14,7 @@ import tvm
 from tvm import relax, te, tirx
 
 from ..canonicalize.rewriter import is_call_to
-from .replace_calls import replace_calls
+from .replace_calls import is_tensor_of, replace_calls
 
 _TERMS = 9  # of the series, whose argument is at most 1/3
 _WIDER = ("float32", "float64")
@@ -31,17 +31,13 @@ class ExactFunctions:
 def _exact(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
     if is_call_to(call, "nn.softplus"):
         source, attrs = call.args[0], call.attrs
-        if not _is_taken(source):
+        if not is_tensor_of(_WIDER, source):
             return None
         beta, threshold = float(attrs.beta), float(attrs.threshold)
         return builder.call_te(_softplus, source, beta, threshold, primfunc_name_hint="softplus")
-    if is_call_to(call, "astype") and str(call.ty.dtype) == "bfloat16" and _is_taken(call.args[0]):
+    if is_call_to(call, "astype") and str(call.ty.dtype) == "bfloat16" and is_tensor_of(_WIDER, call.args[0]):
         return builder.call_te(_bfloat16, call.args[0], primfunc_name_hint="cast_to_bfloat16")
     return None
-
-
-def _is_taken(source: relax.Expr) -> bool:
-    return isinstance(source.ty.shape, relax.ShapeExpr) and str(source.ty.dtype) in _WIDER
 
 
 def _softplus(data: te.Tensor, beta: float, threshold: float) -> te.Tensor:
@@ -67,14 +63,17 @@ def _softplus(data: te.Tensor, beta: float, threshold: float) -> te.Tensor:
     return te.compute(data.shape, element, "softplus")
 
 
+def bits_of_bfloat16(number: tirx.Expr) -> tirx.Expr:
+    """The bits of the number of bfloat16 nearest to one of float32, half to even, in a word's lower half."""
+    bits = tirx.reinterpret("uint32", number)
+    half, one, by = tirx.const(0x7FFF, "uint32"), tirx.const(1, "uint32"), tirx.const(16, "uint32")
+    rounded = (bits + half + ((bits >> by) & one)) >> by
+    return tirx.Select(tirx.isnan(number), tirx.const(0x7FC0, "uint32"), rounded)
+
+
 def _bfloat16(data: te.Tensor) -> te.Tensor:
     def element(*index: tirx.Var) -> tirx.Expr:
-        wide = data(*index).astype("float32")
-        bits = tirx.reinterpret("uint32", wide)
-        half, one, by = tirx.const(0x7FFF, "uint32"), tirx.const(1, "uint32"), tirx.const(16, "uint32")
-        rounded = (bits + half + ((bits >> by) & one)) >> by
-        quiet = tirx.const(0x7FC0, "uint32")
-        kept = tirx.Select(tirx.isnan(wide), quiet, rounded)
-        return tirx.reinterpret("bfloat16", kept.astype("uint16"))
+        bits = bits_of_bfloat16(data(*index).astype("float32"))
+        return tirx.reinterpret("bfloat16", bits.astype("uint16"))
 
     return te.compute(data.shape, element, "cast_to_bfloat16")

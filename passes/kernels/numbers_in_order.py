@@ -14,9 +14,7 @@ import tvm
 from tvm import relax, te, tirx
 
 from ..canonicalize.rewriter import is_call_to
-from .replace_calls import replace_calls
-
-_TYPES = ("float16", "bfloat16", "float32", "float64")
+from .replace_calls import REAL_TYPES, is_tensor_of, replace_calls
 
 
 @tvm.transform.module_pass(opt_level=0, name="NumbersInOrder")
@@ -31,7 +29,7 @@ def _by_keys(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None
     if not is_call_to(call, "argmax", "argmin", "topk", "sort", "argsort"):
         return None
     source, attrs = call.args[0], call.attrs
-    if not isinstance(source.ty.shape, relax.ShapeExpr) or str(source.ty.dtype) not in _TYPES:
+    if not is_tensor_of(REAL_TYPES, source):
         return None
     keys = builder.emit(
         builder.call_te(_ordered_bits, source, is_call_to(call, "argmin"), primfunc_name_hint="ordered_bits")

@@ -14,9 +14,7 @@ import tvm
 from tvm import relax, te, tirx
 
 from ..canonicalize.rewriter import is_call_to
-from .replace_calls import replace_calls
-
-_TYPES = ("float16", "bfloat16", "float32", "float64")
+from .replace_calls import REAL_TYPES, is_tensor_of, replace_calls
 
 
 @tvm.transform.module_pass(opt_level=0, name="ReductionsFromInfinity")
@@ -43,10 +41,9 @@ def _from_infinity(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr 
 
 
 def _is_taken(call: relax.Call) -> bool:
-    kind = call.args[0].ty
-    if not isinstance(kind.shape, relax.ShapeExpr) or str(kind.dtype) not in _TYPES:
+    if not is_tensor_of(REAL_TYPES, call.args[0]):
         return False
-    return not any(isinstance(dim, tirx.IntImm) and int(dim) == 0 for dim in kind.shape.values)
+    return not any(isinstance(dim, tirx.IntImm) and int(dim) == 0 for dim in call.args[0].ty.shape.values)
 
 
 def _reduced(data: te.Tensor, axes: list[int] | None, keep: bool, largest: bool) -> te.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tvm
 from tvm import relax
@@ -11,6 +11,14 @@ from ..relax_types import is_arithmetic
 
 Replacement = Callable[[relax.BlockBuilder, relax.Call], relax.Expr | None]
 """The expression in the place of a call whose operands are replaced already; None leaves the call."""
+
+
+REAL_TYPES = ("float16", "bfloat16", "float32", "float64")
+
+
+def is_tensor_of(types: Sequence[str], source: relax.Expr) -> bool:
+    """Whether a kernel can be made for a tensor: its type is one of these, its shape is stated."""
+    return isinstance(source.ty.shape, relax.ShapeExpr) and str(source.ty.dtype) in types
 
 
 def replace_calls(mod: tvm.IRModule, replacement: Replacement) -> tvm.IRModule:

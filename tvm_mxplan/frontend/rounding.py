@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tvm import relax, te, tirx
 
+from ..passes.kernels.exact_functions import bits_of_bfloat16
 from .origins import OriginBuilder
 
 
@@ -16,11 +17,8 @@ def round_to_bfloat16(builder: OriginBuilder, tensor: relax.Expr) -> relax.Expr:
 
     def kernel(tensor: te.Tensor) -> te.Tensor:
         def element(*index: tirx.Var) -> tirx.Expr:
-            bits = tirx.reinterpret("uint32", tensor(*index))
-            one = tirx.const(1, "uint32")
-            even = bits + tirx.const(0x7FFF, "uint32") + ((bits >> tirx.const(16, "uint32")) & one)
-            kept = tirx.reinterpret("float32", even & tirx.const(0xFFFF0000, "uint32"))
-            return tirx.Select(tirx.isnan(tensor(*index)), tensor(*index), kept)
+            bits = bits_of_bfloat16(tensor(*index))
+            return tirx.reinterpret("float32", bits << tirx.const(16, "uint32"))
 
         return te.compute(tensor.shape, element, "rounded")
 

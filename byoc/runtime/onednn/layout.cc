@@ -288,6 +288,25 @@ PhysicalLayout ToPhysical(const memory::desc& desc) {
   return layout;
 }
 
+bool IsChannelsLast(const memory::desc& desc) {
+  if (desc.get_format_kind() != memory::format_kind::blocked || desc.get_inner_nblks() != 0 ||
+      desc.get_submemory_offset() != 0) {
+    return false;
+  }
+  const Dims dims = desc.get_dims(), strides = desc.get_strides();
+  int64_t expected = 1;
+  const auto is_next = [&](size_t axis) {
+    const bool fits = dims[axis] == 1 || strides[axis] == expected;
+    expected *= dims[axis];
+    return fits;
+  };
+  if (!is_next(1)) return false;
+  for (size_t axis = dims.size() - 1; axis > 1; --axis) {
+    if (!is_next(axis)) return false;
+  }
+  return is_next(0);
+}
+
 std::optional<Number> NumberOf(const memory::desc& desc) {
   switch (desc.get_data_type()) {
     case memory::data_type::f32:

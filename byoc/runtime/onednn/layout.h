@@ -40,6 +40,9 @@ bool IsEmpty(const dnnl::memory::desc& desc);
 // True if the bytes are stored without gaps, padded tails included.
 bool IsDense(const dnnl::memory::desc& desc);
 
+// True if an image's channels stand side by side, and its pixels in their order without gaps.
+bool IsChannelsLast(const dnnl::memory::desc& desc);
+
 // The same as plain numbers.
 PhysicalLayout ToPhysical(const dnnl::memory::desc& desc);
 

@@ -36,6 +36,8 @@ class Runner:
     """The arrays of an answer, read before the next call."""
     executable: Executable | None = None
     """Ours only."""
+    holds: object = None
+    """Tensors of which ``run`` knows the addresses alone."""
 
 
 @dataclass(frozen=True)
@@ -140,9 +142,7 @@ def _torch_graph(case: Case) -> Runner:
         graph.replay()
         return answer
 
-    run.reads = module, tensors  # type: ignore[attr-defined]  # the graph knows their addresses alone
-
-    return Runner(run, torch.cuda.synchronize, _fetch_torch)
+    return Runner(run, torch.cuda.synchronize, _fetch_torch, holds=(module, tensors))
 
 
 def _torch_module(case: Case) -> tuple[Any, list[Any]]:

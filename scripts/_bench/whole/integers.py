@@ -7,7 +7,8 @@ its own process, a burst in turn, as with scripts/bench models. ``f32`` is the n
 engine. Ratios are of times in the same round; ``processor`` is the ratio of the least seconds of all threads
 in a call: what a busy machine still tells. ``within a step`` is the share of our results that are at most one
 step of the last quantiser from onnxruntime's, where the network ends in one. Errors are relative L2 against
-the network as it was, in float64. Status 1 where ours gives no answer.
+the network as it was, in float64. Status 1 where ours gives no answer. With ``--steps`` every step of ours
+follows, where it stands: its kernel and the median of its times, in microseconds.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from _shared.exact import exact_outputs
 
+import tvm_mxplan
+from tvm_mxplan.execution.threads import with_threads
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 from tvm_mxplan.testing.float64 import float64_outputs
@@ -33,10 +37,12 @@ from ..harness.schedule import Configuration, Options, measure
 from ..harness.table import NOTHING
 from ..inputs import encoder
 from ..inputs.quantized import ACTIVATIONS, quantized, result_step
+from ..steps.profile import time_steps
 
 MODELS = ("resnet50", "mobilenet_v2", "squeezenet", encoder.NAME)
 OURS, OPENVINO, ONNXRUNTIME = "ours_int8", "openvino_int8", "onnxruntime_int8"
 FLOAT = "ours"
+_CALLS = 60
 _PEERS = (OPENVINO, ONNXRUNTIME)
 _HEADER = (
     "model", "ours ms", "OpenVINO ms", "ratio", "processor", "onnxruntime ms", "ratio", "processor",
@@ -56,24 +62,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
             row, answered = _row(name, options, Path(directory))
         right = right and answered
         print(f"| {' | '.join([name, *row])} |", flush=True)
+    if options.steps:
+        for name in options.models.split(","):
+            print("", *step_rows(name, options), sep="\n", flush=True)
     return 0 if right else 1
+
+
+def step_rows(name: str, options: argparse.Namespace) -> Iterator[str]:
+    """A table of the steps of one network on our engine."""
+    _, made, inputs = _models(name, options)
+    with with_threads(options.threads):
+        executable = tvm_mxplan.compile(made)
+        timed = time_steps(executable, inputs, _CALLS)
+    yield from (f"| {name} | kernel | us |", "| --- | --- | ---: |")
+    for one in timed:
+        yield f"| {one.step.name} | {one.step.implementation} | {1e6 * one.seconds:.1f} |"
+
+
+def _models(name: str, options: argparse.Namespace) -> tuple[Any, Any, dict[str, np.ndarray]]:
+    """A network as it is, its quantised model, and inputs."""
+    transformer = name == encoder.NAME
+    if transformer:
+        model = encoder.encoder_model(options.batch)
+        shape = (options.batch, encoder.TOKENS, encoder.WIDTH)
+        inputs = {"x": np.random.default_rng(INPUT_SEED).standard_normal(shape, np.float32)}
+    else:
+        model = zoo.load(name, options.batch)
+        inputs = zoo.random_inputs(model, INPUT_SEED)
+    return model, quantized(model, options.activations, options.per_channel, transformer), inputs
 
 
 def _row(name: str, options: argparse.Namespace, directory: Path) -> tuple[list[str], bool]:
     """One network's columns, and whether ours answered."""
     import onnx
 
-    transformer = name == encoder.NAME
-    if transformer:
-        model = encoder.encoder_model(options.batch)
-        shape = (options.batch, encoder.TOKENS, encoder.WIDTH)
-        inputs = {"x": np.random.default_rng(INPUT_SEED).standard_normal(shape, np.float32)}
-        exact = exact_outputs(model, inputs)
-    else:
-        model = zoo.load(name, options.batch)
-        inputs = zoo.random_inputs(model, INPUT_SEED)
-        exact = float64_outputs(model, inputs)
-    made = quantized(model, options.activations, options.per_channel, transformer)
+    model, made, inputs = _models(name, options)
+    exact = (exact_outputs if name == encoder.NAME else float64_outputs)(model, inputs)
     integers, real = Files(directory / "integers"), Files(directory / "real")
     for files, one in ((integers, made), (real, model)):
         files.directory.mkdir()
@@ -129,6 +153,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=10, help="(10)")
     parser.add_argument("--activations", choices=ACTIVATIONS, default="u8", help="(u8)")
     parser.add_argument("--per-channel", action="store_true", help="a scale for each output of a product")
+    parser.add_argument("--steps", action="store_true", help="what each step of ours takes")
     return parser.parse_args(arguments)
 
 

@@ -122,7 +122,7 @@ class Timing {
     for (size_t i = 0; i < candidates_.size(); ++i) {
       Try(i, [&] {
         for (int run = 0; run < rules.warm_up; ++run) ExecuteIn(queue_, i);
-        // What a plan does wrong on the device is told here, and is not the next one's failure.
+        // A fault on the device is told here, and is not the next plan's failure.
         CheckCuda(Cuda().cudaStreamSynchronize(queue_->stream()), "cudaStreamSynchronize");
         candidates_[i].runs = Captured(i, rules.runs);
       });

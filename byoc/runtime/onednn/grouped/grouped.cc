@@ -98,14 +98,6 @@ std::vector<Kernels> KernelsHere() {
   return found;
 }
 
-bool IsChannelsLast(const memory::desc& desc) {
-  if (desc.get_format_kind() != memory::format_kind::blocked || desc.get_inner_nblks() != 0) {
-    return false;
-  }
-  const Dims dims = desc.get_dims(), strides = desc.get_strides();
-  return strides[1] == 1 && strides[3] == dims[1] && strides[2] == dims[1] * dims[3];
-}
-
 // Whether groups fill vectors, or vectors groups, well enough.
 bool Fits(int64_t inputs, int64_t outputs, int64_t groups, int64_t lanes, bool* spread) {
   *spread = outputs < lanes;

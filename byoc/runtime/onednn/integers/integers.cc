@@ -31,16 +31,6 @@ bool IsInteger(std::optional<Number> number) {
   return number == Number::kUnsigned || number == Number::kSigned;
 }
 
-bool IsChannelsLast(const memory::desc& desc) {
-  if (desc.get_format_kind() != memory::format_kind::blocked || desc.get_inner_nblks() != 0 ||
-      desc.get_submemory_offset() != 0) {
-    return false;
-  }
-  const Dims dims = desc.get_dims(), strides = desc.get_strides();
-  return strides[1] == 1 && strides[3] == dims[1] && strides[2] == dims[1] * dims[3] &&
-         (dims[0] == 1 || strides[0] == dims[1] * dims[2] * dims[3]);
-}
-
 bool HasItsNumbers(StepBuilder* b) {
   const std::optional<Number> src = NumberOf(b->Desc("src")), dst = NumberOf(b->Desc("dst"));
   if (!IsInteger(src) || !dst || NumberOf(b->Desc("weights")) != Number::kSigned) return false;

@@ -57,26 +57,6 @@ std::optional<Kernel> SelectKernel() {
   return ForThisIsa<std::optional<Kernel>>(Avx512Kernel(), Avx2Kernel(), std::nullopt);
 }
 
-// Whether channels stand side by side, and pixels in their order without anything in between.
-bool IsChannelsLast(const memory::desc& desc) {
-  if (desc.get_format_kind() != memory::format_kind::blocked || desc.get_inner_nblks() != 0 ||
-      desc.get_submemory_offset() != 0) {
-    return false;
-  }
-  const Dims dims = desc.get_dims(), strides = desc.get_strides();
-  int64_t expected = 1;
-  const auto is_next = [&](size_t axis) {
-    const bool fits = dims[axis] == 1 || strides[axis] == expected;
-    expected *= dims[axis];
-    return fits;
-  };
-  if (!is_next(1)) return false;
-  for (size_t axis = dims.size() - 1; axis > 1; --axis) {
-    if (!is_next(axis)) return false;
-  }
-  return is_next(0);
-}
-
 Windows WindowsOf(const Dims& src, const Dims& dst, const Geometry& geometry) {
   Windows windows;
   windows.channels = src[1];

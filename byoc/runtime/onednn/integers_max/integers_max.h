@@ -9,7 +9,7 @@
 
 namespace mxplan::integers_max {
 
-// What a step's windows are, axis by axis; oneDNN counts dilation from 0.
+// A step's windows, axis by axis; oneDNN counts dilation from 0.
 struct Geometry {
   const Dims &kernel, &strides, &dilates, &padding;
 };

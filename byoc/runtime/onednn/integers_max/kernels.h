@@ -5,8 +5,7 @@
 //
 //   at once    every window's vectors are compared where they stand
 //   in turns   first the rows of src that a row of dst sees, pixel by pixel, into a row in cache
-//   with
-//              the least integer beside it for padding; then the pixels of that row
+//              with the least integer beside it for padding; then the pixels of that row
 //
 // In turns, what windows share along a row is compared once, and vectors run through whole rows
 // whatever the channels are.

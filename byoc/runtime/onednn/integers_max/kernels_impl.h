@@ -127,7 +127,7 @@ int64_t ScratchOf(const Windows& of) {
   return IsAtOnce(of) ? 0 : Reached(of.width, of.width.dst) * of.channels + kVector;
 }
 
-// Where rows of dst take their vectors from.
+// The vectors of src that a row of dst takes.
 struct Rows {
   const uint8_t* from = nullptr;  // column 0
   Nest nest;                      // without columns

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "onednn/isa.h"
+#include "onednn/layout.h"
 #include "onednn/post_ops/post_ops.h"
 #include "onednn/row_product/kernels.h"
 
@@ -80,21 +81,10 @@ RowProductKernel SelectKernel() {
   return ForThisIsa(RowProductAvx512, RowProductAvx2, RowProductBase);
 }
 
-std::optional<Real> RealOf(const dnnl::memory::desc& desc) {
-  switch (desc.get_data_type()) {
-    case dnnl::memory::data_type::f32:
-      return kRealFloat;
-    case dnnl::memory::data_type::bf16:
-      return kRealShort;
-    default:
-      return {};
-  }
-}
-
 bool HasItsPostOps(const StepBuilder& b) {
   for (const PostOp& op : b.step().post_ops) {
     if (op.kind != PostOp::Kind::kBinary) continue;
-    if (b.Desc(op.value).get_data_type() != dnnl::memory::data_type::f32) return false;
+    if (NumberOf(b.Desc(op.value)) != Number::kFloat) return false;
   }
   return post_ops::HasPostOps(b);
 }
@@ -105,8 +95,8 @@ bool TakesRowProduct(const StepBuilder& b) {
   for (const Operand& operand : b.step().operands) {
     const bool any_real =
         operand.role == "src" || operand.role == "weights" || operand.role == "dst";
-    const std::optional<Real> real = RealOf(b.Desc(operand.value));
-    if (!real || !(any_real || *real == kRealFloat)) return false;
+    const std::optional<Number> number = NumberOf(b.Desc(operand.value));
+    if (number != Number::kFloat && !(any_real && number == Number::kShort)) return false;
   }
   const Dims& filter = b.Get("weights").dims;
   bool empty = std::find(filter.begin(), filter.end(), 0) != filter.end();
@@ -121,9 +111,9 @@ void BuildRowProduct(StepBuilder* b, const dnnl::memory::desc& rows, int64_t col
   product.depth = 1;
   for (int64_t extent : rows.get_dims()) product.depth *= extent;
   product.depth /= columns;
-  product.filter = *RealOf(rows);
-  product.src = *RealOf(b->Desc("src"));
-  product.dst = *RealOf(b->Desc("dst"));
+  product.filter = RealOf(rows, "weights");
+  product.src = RealOf(b->Desc("src"), "src");
+  product.dst = RealOf(b->Desc("dst"), "dst");
   auto value = [&](const char* role) {
     return MemoryArgument{0, Argument::Source::kValue, b->Id(role), b->Desc(role)};
   };

@@ -232,6 +232,13 @@ def test_both_ends_of_the_types(window: int, groups: int, zeros: tuple[int, int]
     assert (found.min(), found.max()) == (-128, 127)
 
 
+@pytest.mark.parametrize(("window", "groups"), [(1, 1), (3, 1), (3, 48)])
+def test_integers_that_fit_into_no_word_before_they_are_cut_off(window: int, groups: int) -> None:
+    padding = NONE if window == 1 else PADDED
+    found = check(Case((1, 48, 8, 8), 48, window, padding=padding, groups=groups, spread=1e-9))
+    assert np.mean(found == 0) + np.mean(found == 255) > 0.99 and 0.3 < np.mean(found == 255) < 0.7
+
+
 @pytest.mark.parametrize("types", [(U8, U8), (S8, S8)])
 @pytest.mark.parametrize("added", ["", "sum", "like dst", "channels"])
 @pytest.mark.parametrize(("window", "groups"), [(1, 1), (3, 1), (3, 33)])

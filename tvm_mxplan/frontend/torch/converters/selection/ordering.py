@@ -263,7 +263,7 @@ def _bucket(emitter: Emitter, node: Node) -> relax.Expr:
 
 
 def _places(emitter: Emitter, node: Node, rows: relax.Expr, source: relax.Expr, *, right: bool) -> relax.Expr:
-    """How many of sorted numbers stand before each element, equals too if ``right``; NaN is behind all."""
+    """The number of sorted numbers before each element, equals too if ``right``; NaN is behind all."""
     dtype = promoted(dtype_of(rows), dtype_of(source))
     rows, source = emitter.cast(rows, dtype), emitter.cast(source, dtype)
     dims, width = dims_of(source), len(dims_of(rows))
