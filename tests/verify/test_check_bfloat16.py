@@ -171,3 +171,35 @@ def test_the_row_product_agrees_and_a_wrong_one_is_found(types: Mapping[str, str
         flat[flat.size // 2] += flat.dtype.type(1)
 
     assert check(Faulty(spoil), row).outcome == "differs"
+
+
+def channels_scaled() -> Kernel:
+    vector = ((1, 32, 1, 1), "")
+    return kernel(ir.Binary("mul"), ((2, 32, 9, 7), LAST), src=((2, 32, 9, 7), LAST), src1=vector)
+
+
+OWN = {
+    "channelwise": lambda: typed(channels_scaled(), {"src": SHORT, "dst": SHORT}),
+    "maxima": lambda: typed(
+        kernel(
+            ir.Pooling("max", (3, 3), (2, 2), (1, 1), (1, 1)),
+            ((2, 19, 6, 6), LAST),
+            src=((2, 19, 11, 11), LAST),
+        ),
+        SAME,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_our_own_kernels_agree_and_a_wrong_one_is_found(name: str) -> None:
+    made = OWN[name]()
+    assert made.implementation.startswith(f"{name}:")
+    checked = check(OneDNN(), made)
+    assert (checked.outcome, checked.reason) == ("agreed", "")
+
+    def spoil(result: Array) -> None:
+        flat = result.reshape(-1)
+        flat[flat.size // 2] += flat.dtype.type(1)
+
+    assert check(Faulty(spoil), made).outcome == "differs"

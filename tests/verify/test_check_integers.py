@@ -205,7 +205,7 @@ def test_our_kernels_agree_and_a_wrong_step_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", MAXIMA)
 def test_maxima_by_our_kernel_agree_to_the_integer(name: str) -> None:
     made = MAXIMA[name]()
-    assert made.implementation.startswith("integers_max:")
+    assert made.implementation.startswith("maxima:")
     backend = Faulty(lambda result: None)
     checked = check(backend, made)
     assert (checked.outcome, checked.reason) == ("agreed", "")

@@ -6,7 +6,7 @@ as many as a machine's rates say; what loads, or computes in float32 after all, 
 some lose by converting.
 
     products         0.50        groups of few channels, first layers  0.63       depthwise  1.02
-    pooling, max     0.95        average  1.30                                    LRN  1.03
+    pooling, max     0.95        average  1.30        max by our kernel  0.65     LRN  1.03
     layer norm       1.15        softmax  1.00         batch norm  0.55           reductions  1.05
     mean square      1.50        rotary places  1.00, not measured                squeeze-excite  0.80
     two tensors      0.65        functions of one  0.90                           resampling  1.40
@@ -24,11 +24,13 @@ from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.core.step_facts import StepFacts
 
 from . import integers
+from .own_maxima import MAXIMA
+from .own_windows import is_own_window, theirs_of_windows, window_share
 
 FLOAT, SHORT = "float32", "bfloat16"
 _FEW_CHANNELS = 16
 _PRODUCT, _FEW, _DEPTHWISE = 0.50, 0.63, 1.02
-_MAX_POOLING, _AVERAGE_POOLING = 0.95, 1.30
+_MAX_POOLING, _OWN_MAX_POOLING, _AVERAGE_POOLING = 0.95, 0.65, 1.30
 _MOVED = 0.75
 _KINDS: dict[type, float] = {
     ir.LRN: 1.03,
@@ -56,7 +58,11 @@ def in_float(facts: StepFacts) -> StepFacts:
     """The same step with everything in float32."""
     single, _ = alone(facts.program, facts.step)
     values = tuple(replace(value, dtype=FLOAT) for value in single.values)
-    info = integers.float_info(facts) if integers.reads_integers(facts) else facts.info
+    info = facts.info
+    if integers.reads_integers(facts):
+        info = integers.float_info(facts)
+    elif is_own_window(info):
+        info = theirs_of_windows(info)
     return replace(facts, program=replace(single, values=values), step=single.steps[0], info=info)
 
 
@@ -71,9 +77,12 @@ def time_share(facts: StepFacts, machine: MachineRates) -> float:
         inputs = facts.shape("src")[1] // attrs.groups
         if inputs == 1 and attrs.groups > 1:
             return _DEPTHWISE
+        if is_own_window(facts.info):
+            return _FEW * window_share(facts)
         return _FEW if inputs < _FEW_CHANNELS else _product(facts, machine)
     if isinstance(attrs, ir.Pooling):
-        return _MAX_POOLING if attrs.algorithm == "max" else _AVERAGE_POOLING
+        largest = _OWN_MAX_POOLING if facts.info.family == MAXIMA else _MAX_POOLING
+        return largest if attrs.algorithm == "max" else _AVERAGE_POOLING
     return _KINDS.get(type(attrs), _MOVED)
 
 

@@ -1,5 +1,5 @@
 // Conversions between real numbers and integers of 8 bits, with one scale for all of a side, and
-// floats whose axes change their order.
+// floats whose axes change their order, to and from bfloat16 on the way.
 //
 // oneDNN converts by a reorder that takes several times as long as the bytes need, more where the
 // order of axes changes as well: an image that arrives with its channels apart, a transposed key.

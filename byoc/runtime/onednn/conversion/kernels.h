@@ -36,11 +36,11 @@ using Turned = void (*)(const void* from, const Turn& turn, const Scales& scales
 struct Kernels {
   const char* name = "";
   Flat flat = nullptr;      // null where both sides are real
-  Turned turned = nullptr;  // null where both sides are integers, or of other real types
+  Turned turned = nullptr;  // null where both sides are integers, or both bfloat16
 };
 
-// Real numbers are not converted into each other: of two sides of floats only the order changes, by
-// `turned`, and there is nothing for other pairs of real types.
+// Real numbers become others only where their order changes too, by `turned`; there is nothing for
+// two sides of bfloat16.
 Kernels Avx512Kernels(Number src, Number dst);
 Kernels Avx2Kernels(Number src, Number dst);
 Kernels BaseKernels(Number src, Number dst);

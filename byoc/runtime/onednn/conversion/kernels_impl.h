@@ -179,39 +179,7 @@ void TurnIntoIntegers(const void* from, const Turn& turn, const Scales& scales, 
   }
 }
 
-template <Number kFrom, Number kTo>
-void TurnIntoReal(const void* from, const Turn& turn, const Scales& scales, void* to) {
-  const auto* src = static_cast<const Item<kFrom>*>(from);
-  auto* dst = static_cast<Item<kTo>*>(to);
-  for (int64_t column = 0; column < turn.columns; column += kLanes) {
-    const int64_t columns = std::min(kLanes, turn.columns - column);
-    for (int64_t row = 0; row < turn.rows; row += kLanes) {
-      const int64_t rows = std::min(kLanes, turn.rows - row);
-      const auto* tile = src + row * turn.from_row + column;
-      auto* turned = dst + column * turn.to_row + row;
-      if (rows == kLanes && columns == kLanes) {
-        Vec vectors[kLanes];
-#pragma GCC unroll 16
-        for (int64_t r = 0; r < kLanes; ++r) {
-          vectors[r] = Real<kFrom>(tile + r * turn.from_row, scales);
-        }
-        Transpose(vectors);
-#pragma GCC unroll 16
-        for (int64_t c = 0; c < kLanes; ++c) {
-          StoreReal<kTo>(turned + c * turn.to_row, vectors[c], scales);
-        }
-        continue;
-      }
-      for (int64_t c = 0; c < columns; ++c) {
-        Item<kFrom> there[kLanes] = {};
-        for (int64_t r = 0; r < rows; ++r) there[r] = tile[r * turn.from_row + c];
-        Few<kFrom, kTo>(there, rows, scales, turned + c * turn.to_row);
-      }
-    }
-  }
-}
-
-// --- the same numbers, rows as columns ----------------------------------------------------------
+// --- rows become columns of real numbers --------------------------------------------------------
 
 // Numbers of three rows in turns: lane i of part p is number p * kLanes + i of that order.
 template <int64_t kPart, int64_t... kLane>
@@ -223,85 +191,94 @@ MXPLAN_INLINE Vec InTurns(Vec a, Vec b, Vec c, std::integer_sequence<int64_t, kL
       two, c, ((kFirst + kLane) % 3 == 2 ? kLanes + (kFirst + kLane) / 3 : kLane)...);
 }
 
-// Three rows, as an image's colours are, into pixels without gaps.
-MXPLAN_INLINE void TurnThree(const float* src, const Turn& turn, float* dst) {
+// Three rows of kLanes columns, as an image's colours are, into pixels without gaps.
+template <Number kFrom, Number kTo>
+MXPLAN_INLINE void TurnThree(const Item<kFrom>* from, const Turn& turn, const Scales& scales,
+                             Item<kTo>* to) {
   constexpr auto kAll = std::make_integer_sequence<int64_t, kLanes>();
-  int64_t column = 0;
-  for (; column + kLanes <= turn.columns; column += kLanes) {
-    const float* from = src + column;
-    const Vec a = Load(from), b = Load(from + turn.from_row), c = Load(from + 2 * turn.from_row);
-    Store(dst + 3 * column, InTurns<0>(a, b, c, kAll));
-    Store(dst + 3 * column + kLanes, InTurns<1>(a, b, c, kAll));
-    Store(dst + 3 * column + 2 * kLanes, InTurns<2>(a, b, c, kAll));
-  }
-  for (; column < turn.columns; ++column) {
-    for (int64_t row = 0; row < 3; ++row) dst[3 * column + row] = src[row * turn.from_row + column];
-  }
+  const Vec a = Real<kFrom>(from, scales), b = Real<kFrom>(from + turn.from_row, scales);
+  const Vec c = Real<kFrom>(from + 2 * turn.from_row, scales);
+  StoreReal<kTo>(to, InTurns<0>(a, b, c, kAll), scales);
+  StoreReal<kTo>(to + kLanes, InTurns<1>(a, b, c, kAll), scales);
+  StoreReal<kTo>(to + 2 * kLanes, InTurns<2>(a, b, c, kAll), scales);
 }
 
-// A vector's first `count` lanes, at least kBytes, by its first and its last kBytes.
-template <int64_t kBytes>
-MXPLAN_INLINE void StoreEnds(float* to, const float* lanes, int64_t count) {
-  constexpr int64_t kFloats = kBytes / static_cast<int64_t>(sizeof(float));
-  std::memcpy(to, lanes, kBytes);
-  std::memcpy(to + count - kFloats, lanes + count - kFloats, kBytes);
+// The first `count` items, at least kItems, by the first and the last kItems of them.
+template <int64_t kItems, typename Item>
+MXPLAN_INLINE void StoreEnds(Item* to, const Item* items, int64_t count) {
+  std::memcpy(to, items, kItems * sizeof(Item));
+  std::memcpy(to + count - kItems, items + count - kItems, kItems * sizeof(Item));
 }
 
-MXPLAN_INLINE void StoreFirst(float* to, Vec vec, int64_t count) {
-  float lanes[kLanes];
-  Store(lanes, vec);
+template <Number kTo>
+MXPLAN_INLINE void StoreFirst(Item<kTo>* to, Vec vec, int64_t count, const Scales& scales) {
+  Item<kTo> items[kLanes];
+  StoreReal<kTo>(items, vec, scales);
   if constexpr (kLanes > 8) {
-    if (count >= 8) return StoreEnds<32>(to, lanes, count);
+    if (count >= 8) return StoreEnds<8>(to, items, count);
   }
   if constexpr (kLanes > 4) {
-    if (count >= 4) return StoreEnds<16>(to, lanes, count);
+    if (count >= 4) return StoreEnds<4>(to, items, count);
   }
-  if (count >= 2) return StoreEnds<8>(to, lanes, count);
-  to[0] = lanes[0];
+  if (count >= 2) return StoreEnds<2>(to, items, count);
+  to[0] = items[0];
 }
 
 // A tile of kLanes columns and `rows` rows, kLanes at most.
-template <bool kWhole>
-MXPLAN_INLINE void TurnTile(const float* from, const Turn& turn, int64_t rows, float* to) {
+template <Number kFrom, Number kTo, bool kWhole>
+MXPLAN_INLINE void TurnTile(const Item<kFrom>* from, const Turn& turn, int64_t rows,
+                            const Scales& scales, Item<kTo>* to) {
   Vec vectors[kLanes] = {};
 #pragma GCC unroll 16
   for (int64_t r = 0; r < kLanes; ++r) {
-    if (kWhole || r < rows) vectors[r] = Load(from + r * turn.from_row);
+    if (kWhole || r < rows) vectors[r] = Real<kFrom>(from + r * turn.from_row, scales);
   }
   Transpose(vectors);
 #pragma GCC unroll 16
   for (int64_t c = 0; c < kLanes; ++c) {
     if constexpr (kWhole) {
-      Store(to + c * turn.to_row, vectors[c]);
+      StoreReal<kTo>(to + c * turn.to_row, vectors[c], scales);
     } else {
-      StoreFirst(to + c * turn.to_row, vectors[c], rows);
+      StoreFirst<kTo>(to + c * turn.to_row, vectors[c], rows, scales);
+    }
+  }
+}
+
+// Fewer columns than a vector has.
+template <Number kFrom, Number kTo>
+void TurnOneByOne(const Item<kFrom>* src, const Turn& turn, const Scales& scales, Item<kTo>* dst) {
+  for (int64_t column = 0; column < turn.columns; ++column) {
+    for (int64_t row = 0; row < turn.rows; row += kLanes) {
+      const int64_t rows = std::min(kLanes, turn.rows - row);
+      Item<kFrom> there[kLanes] = {};
+      for (int64_t r = 0; r < rows; ++r) there[r] = src[(row + r) * turn.from_row + column];
+      Few<kFrom, kTo>(there, rows, scales, dst + column * turn.to_row + row);
     }
   }
 }
 
 // Tiles at the ends begin earlier where that makes them whole, and write again what is there.
-void TurnFloats(const void* from, const Turn& turn, const Scales&, void* to) {
-  const auto* src = static_cast<const float*>(from);
-  auto* dst = static_cast<float*>(to);
-  if (turn.rows == 3 && turn.to_row == 3) return TurnThree(src, turn, dst);
-  if (turn.columns < kLanes) {
-    for (int64_t column = 0; column < turn.columns; ++column) {
-      for (int64_t row = 0; row < turn.rows; ++row) {
-        dst[column * turn.to_row + row] = src[row * turn.from_row + column];
-      }
-    }
-    return;
-  }
+template <Number kFrom, Number kTo>
+void TurnIntoReal(const void* from, const Turn& turn, const Scales& scales, void* to) {
+  const auto* src = static_cast<const Item<kFrom>*>(from);
+  auto* dst = static_cast<Item<kTo>*>(to);
+  if (turn.columns < kLanes) return TurnOneByOne<kFrom, kTo>(src, turn, scales, dst);
+  const bool triples = turn.rows == 3 && turn.to_row == 3;
   for (int64_t next = 0; next < turn.columns; next += kLanes) {
     const int64_t column = std::min(next, turn.columns - kLanes);
+    auto* pixels = dst + column * turn.to_row;
+    if (triples) {
+      TurnThree<kFrom, kTo>(src + column, turn, scales, pixels);
+      continue;
+    }
     if (turn.rows < kLanes) {
-      TurnTile<false>(src + column, turn, turn.rows, dst + column * turn.to_row);
+      TurnTile<kFrom, kTo, false>(src + column, turn, turn.rows, scales, pixels);
       continue;
     }
     for (int64_t next_row = 0; next_row < turn.rows; next_row += kLanes) {
       const int64_t row = std::min(next_row, turn.rows - kLanes);
-      TurnTile<true>(src + row * turn.from_row + column, turn, kLanes,
-                     dst + column * turn.to_row + row);
+      TurnTile<kFrom, kTo, true>(src + row * turn.from_row + column, turn, kLanes, scales,
+                                 pixels + row);
     }
   }
 }
@@ -311,10 +288,10 @@ void TurnFloats(const void* from, const Turn& turn, const Scales&, void* to) {
 template <Number kFrom, Number kTo>
 Kernels Of(const Names& names) {
   const char* name = names.conversion;
-  if constexpr (kFrom == Number::kFloat && kTo == Number::kFloat) {
-    return {names.turn, nullptr, TurnFloats};
-  } else if constexpr (IsReal(kFrom) && IsReal(kTo)) {
+  if constexpr (kFrom == Number::kShort && kTo == Number::kShort) {
     return {};
+  } else if constexpr (IsReal(kFrom) && IsReal(kTo)) {
+    return {names.turn, nullptr, TurnIntoReal<kFrom, kTo>};
   } else if constexpr (IsReal(kFrom)) {
     return {name, ConvertFlat<kFrom, kTo>, TurnIntoIntegers<kFrom, kTo>};
   } else if constexpr (IsReal(kTo)) {

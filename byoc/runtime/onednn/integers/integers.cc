@@ -23,7 +23,6 @@ using dnnl::memory;
 // Less is multiplied before another thread would have been woken.
 constexpr int64_t kProductsOfThread = 1 << 20;
 constexpr int64_t kMostWindow = 16, kMostStride = 8;
-constexpr int64_t kBandBytes = 96 << 10;  // of copied rows: they stay in cache until they are read
 
 // --- what kernels take --------------------------------------------------------------------------
 
@@ -186,7 +185,6 @@ void BuildWindows(StepBuilder* b, const DenseKernel& kernel) {
   const Dims &src = b->Get("src").dims, &dst = b->Get("dst").dims;
   const Dims& window = b->Get("weights").dims;
   const Dims& strides = b->Integers("strides", 2, 1);
-  const Dims& padding = b->Integers("padding", 4, 0);
   const int64_t row = window[3] * src[1];  // bytes of a window's
   Dense product;
   product.rows = window[2];
@@ -196,21 +194,10 @@ void BuildWindows(StepBuilder* b, const DenseKernel& kernel) {
   product.weights_block = product.rows * product.weights_row;
   product.src_pixel = strides[1] * src[1];
   product.line = dst[3];
-  Bands bands;
-  bands.images = dst[0];
-  bands.lines = dst[2];
-  bands.height = src[2];
-  bands.stride = strides[0];
-  bands.top = padding[0];
-  bands.left = padding[1] * src[1];
-  bands.row = src[3] * src[1];
-  bands.padded_row = (dst[3] - 1) * product.src_pixel + row;
+  const Bands bands = BandsOf(b, 1);
   product.src_row = bands.padded_row;
-  product.src_line = strides[0] * bands.padded_row;
-  const int64_t rows = std::max(kBandBytes / bands.padded_row - product.rows, int64_t{0});
-  bands.band = std::clamp<int64_t>(1 + rows / strides[0], 1, dst[2]);
-  bands.rows = (bands.band - 1) * strides[0] + product.rows;
-  const int64_t scratch = AlignUp(bands.rows * bands.padded_row + kFour);
+  product.src_line = bands.stride * bands.padded_row;
+  const int64_t scratch = AlignUp(bands.bytes() + kFour);
   const int64_t pixels = dst[0] * dst[2] * dst[3];
   const int threads = ThreadsFor(pixels * product.rows * product.depth * product.channels);
   // Filters as rows of windows: [channels, rows, bytes of a row].

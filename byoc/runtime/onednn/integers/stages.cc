@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "onednn/post_ops/post_ops.h"
@@ -147,10 +146,9 @@ class WindowsStage final : public IntegerStage {
       const int64_t all = bands_.images * bands_.lines;
       const int64_t end = all * (thread + 1) / threads;
       for (int64_t line = all * thread / threads; line < end; line += product.lines) {
-        const int64_t of_image = bands_.lines - line % bands_.lines;
         product.first_line = line;
-        product.lines = std::min({bands_.band, of_image, end - line});
-        Copy(src, line, product.lines, scratch);
+        product.lines = bands_.LinesFrom(line, end);
+        CopyBand(bands_, src.data, line, product.lines, static_cast<uint8_t>(src.zero), scratch);
         kernel_.run(product, line * product.line, (line + product.lines) * product.line, 0,
                     product.channels);
       }
@@ -158,25 +156,6 @@ class WindowsStage final : public IntegerStage {
   }
 
  private:
-  // The rows that lines from `line` on read.
-  void Copy(const Source& src, int64_t line, int64_t lines, uint8_t* to) const {
-    const uint8_t* image = src.data + line / bands_.lines * bands_.height * bands_.row;
-    const int64_t first = line % bands_.lines * bands_.stride - bands_.top;
-    const int64_t count = (lines - 1) * bands_.stride + product_.rows;
-    const int64_t row = std::min(bands_.row, bands_.padded_row - bands_.left);
-    const auto padding = static_cast<uint8_t>(src.zero);
-    for (int64_t y = first; y < first + count; ++y, to += bands_.padded_row) {
-      if (y < 0 || y >= bands_.height) {
-        std::memset(to, padding, static_cast<size_t>(bands_.padded_row));
-        continue;
-      }
-      const int64_t right = bands_.left + row;
-      std::memset(to, padding, static_cast<size_t>(bands_.left));
-      std::memcpy(to + bands_.left, image + y * bands_.row, static_cast<size_t>(row));
-      std::memset(to + right, padding, static_cast<size_t>(bands_.padded_row - right));
-    }
-  }
-
   Dense product_;
   Bands bands_;
   int64_t scratch_;  // bytes of a thread

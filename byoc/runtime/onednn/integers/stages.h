@@ -8,6 +8,7 @@
 
 #include "onednn/builder/memory_stage.h"
 #include "onednn/integers/kernels.h"
+#include "onednn/windows/bands.h"
 
 namespace mxplan::integers {
 
@@ -22,17 +23,6 @@ struct Numbers {
   Result result;
   std::vector<Role> roles;
   std::vector<PostOp> post_ops;  // `data` is not null where an operand has to be filled in
-};
-
-// Windows over padded copies of some rows of src, as many as a band of lines of dst reads.
-struct Bands {
-  int64_t images = 0, lines = 0;  // of dst
-  int64_t height = 0;             // of src
-  int64_t stride = 1, top = 0;    // of rows
-  int64_t left = 0, row = 0;      // bytes of src in front of a row, and of one
-  int64_t padded_row = 0;         // bytes of a copy
-  int64_t band = 1;               // lines
-  int64_t rows = 0;               // copied for a band at most
 };
 
 // `arguments`: src, dst, weights, the numbers of `roles`, the operands of post-ops, and last

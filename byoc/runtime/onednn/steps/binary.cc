@@ -1,6 +1,7 @@
 // Elementwise functions of two tensors with broadcasting, and PReLU.
 #include "base/error.h"
 #include "onednn/algorithms.h"
+#include "onednn/channelwise/channelwise.h"
 #include "onednn/steps/builders.h"
 
 namespace mxplan {
@@ -45,6 +46,7 @@ dnnl::memory::desc ByFirstName(const dnnl::memory::desc& desc) {
 
 void BuildBinary(StepBuilder* b) {
   CheckBroadcast(*b, "src1");
+  if (channelwise::Build(b)) return;
   dnnl::memory::desc src = ByFirstName(b->Fixed("src"));
   b->Add<dnnl::binary>({{DNNL_ARG_SRC_0, b->Id("src")},
                         {DNNL_ARG_SRC_1, b->Id("src1")},

@@ -11,6 +11,7 @@
 #include "onednn/integers/integers.h"
 #include "onednn/row_product/row_product.h"
 #include "onednn/steps/builders.h"
+#include "onednn/windows/windows.h"
 #include "onednn/winograd/winograd.h"
 
 namespace mxplan {
@@ -170,13 +171,15 @@ void BuildConvolution(StepBuilder* b) {
   if (BuildWinograd(b)) return;
   if ((preferred.empty() || preferred == kRowProduct) && IsOnePixel(b)) return BuildOnePixel(b);
   const std::vector<std::string> narrow = grouped::NamesFor(b), integers = integers::NamesFor(b);
+  const std::vector<std::string> few = windows::NamesFor(b);
   auto wants = [&](const std::vector<std::string>& own) {
     return std::find(own.begin(), own.end(), preferred) != own.end() && !b->Refuses(preferred);
   };
   if (wants(narrow)) return grouped::Build(b, preferred);
   if (wants(integers)) return integers::Build(b, preferred);
+  if (wants(few)) return windows::Build(b, preferred);
   b->Prefer(preferred);
-  for (const auto* own : {&narrow, &integers}) {
+  for (const auto* own : {&narrow, &integers, &few}) {
     for (const std::string& name : *own) b->OfferAlternative(name);
   }
   Build<dnnl::convolution_forward>(b, dnnl::algorithm::convolution_direct, false);

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "onednn/algorithms.h"
-#include "onednn/integers_max/integers_max.h"
+#include "onednn/maxima/maxima.h"
 #include "onednn/steps/builders.h"
 
 namespace mxplan {
@@ -47,7 +47,7 @@ Windows ReadWindows(const StepBuilder& b, const char* result) {
 void BuildPooling(StepBuilder* b) {
   Windows w = ReadWindows(*b, "dst");
   if (b->Text("algorithm") == "max" &&
-      integers_max::Build(b, {w.kernel, w.strides, w.dilates, w.padding_l})) {
+      maxima::Build(b, {w.kernel, w.strides, w.dilates, w.padding_l})) {
     return;
   }
   b->Add<dnnl::pooling_forward>({{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}},

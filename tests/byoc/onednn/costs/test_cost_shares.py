@@ -329,6 +329,11 @@ def test_times_in_bfloat16_by_kind(attrs: ir.Attributes, share: float) -> None:
     assert cost(short, RATES) == pytest.approx(share * cost(facts(attrs, IMAGE), RATES))
 
 
+def test_the_largest_of_windows_by_our_kernel() -> None:
+    attrs = ir.Pooling("max", (3, 3), (1, 1), (1, 1), (1, 1))
+    assert time_share(facts(attrs, IMAGE, "maxima:avx512", dtype="bfloat16"), RATES) == 0.65
+
+
 @pytest.mark.parametrize(
     ("channels", "groups", "share"),
     [

@@ -10,7 +10,7 @@ from tvm_mxplan.byoc.onednn.costs.steps import cost
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts, operands_of
 
-OURS, THEIRS = "integers_max:avx512", "jit_int:avx512_core"
+OURS, THEIRS = "maxima:avx512", "jit_int:avx512_core"
 
 
 def facts(

@@ -13,6 +13,7 @@ import pytest
 from program_builder import Array, Builder, call, random
 
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.program import program as ir
 
@@ -52,9 +53,9 @@ def builder(
     return b
 
 
-def reorder(shape: tuple[int, ...], src: str, dst: str, dtype: str = "float32") -> Builder:
+def reorder(shape: tuple[int, ...], src: str, dst: str, dtype: str = "float32", written: str = "") -> Builder:
     b = Builder()
-    b.step(ir.Reorder(), src=b.input(shape, src, dtype), dst=b.output(shape, dst, dtype))
+    b.step(ir.Reorder(), src=b.input(shape, src, dtype), dst=b.output(shape, dst, written or dtype))
     return b
 
 
@@ -128,15 +129,19 @@ def test_axes_in_another_order(
     check(shape, numbers, dtype, (src, dst))
 
 
-def check_turn(shape: tuple[int, ...], src: str, dst: str) -> None:
-    b, x = reorder(shape, src, dst), sample(shape, "float32")
+def check_turn(
+    shape: tuple[int, ...], src: str, dst: str, dtype: str = "float32", written: str = "float32"
+) -> None:
+    b, x = reorder(shape, src, dst, dtype, written), sample(shape, dtype)
     assert named(b).startswith("turn:")
     x.flat[::7] = np.nan
     x.flat[::11] = -0.0
-    around = np.full(x.size + 64, 7, "float32")
-    out = around[32:-32].reshape(stored(x, dst).shape)
+    x.flat[::13] = 1e-40
+    right = x.astype(numpy_type(written))
+    around = np.full(x.size + 64, 7, right.dtype)
+    out = around[32:-32].reshape(stored(right, dst).shape)
     call(b.module(), b.name, stored(x, src), out)
-    assert plain(out, dst).tobytes() == x.tobytes(), "bit by bit"
+    assert plain(out, dst).tobytes() == right.tobytes(), "bit by bit"
     assert (around[:32] == 7).all() and (around[-32:] == 7).all()
 
 
@@ -151,6 +156,14 @@ FLOAT_TURNS = [
 @pytest.mark.parametrize(("shape", "src", "dst"), FLOAT_TURNS)
 def test_floats_in_another_order(shape: tuple[int, ...], src: str, dst: str) -> None:
     check_turn(shape, src, dst)
+
+
+@pytest.mark.parametrize("types", [("float32", "bfloat16"), ("bfloat16", "float32")])
+@pytest.mark.parametrize(("shape", "src", "dst"), FLOAT_TURNS)
+def test_real_numbers_of_another_type_in_another_order(
+    shape: tuple[int, ...], src: str, dst: str, types: tuple[str, str]
+) -> None:
+    check_turn(shape, src, dst, *types)
 
 
 def test_floats_that_keep_their_neighbours_and_short_rows_are_left_to_onednn() -> None:
@@ -205,7 +218,8 @@ def test_threads_and_instruction_sets_give_the_same() -> None:
         "from test_conversion import *;"
         "[check(shape, *sides, layouts) for shape, *layouts in [*TURNS, ((2, 3, 224, 224), 'abcd', 'acdb')]"
         " for sides in (('float32', U8), (S8, 'bfloat16'), (U8, 'float32'))];"
-        "[check_turn(*turn) for turn in [*FLOAT_TURNS, ((2, 3, 224, 224), 'abcd', 'acdb')]];"
+        "[check_turn(*turn, *types) for turn in [*FLOAT_TURNS, ((2, 3, 224, 224), 'abcd', 'acdb')]"
+        " for types in ((), ('float32', 'bfloat16'), ('bfloat16', 'float32'))];"
         "print(named(builder((64,), 'float32', U8)))"
     )
     found = set()

@@ -1,4 +1,4 @@
-"""The largest of windows over 8-bit integers by the runtime's own kernel, held against numpy and the library.
+"""The largest of windows by the runtime's own kernel, held against numpy and the library.
 
 Every run is held against the reference of steps by ``Builder.run_stored`` too.  Results are equal, not near.
 """
@@ -15,11 +15,12 @@ from program_builder import Array, Builder, windows
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.execution.threads import with_threads
 
-OWN = "integers_max:"
-TYPES = ("uint8", "int8")
+OWN = "maxima:"
+TYPES = ("uint8", "int8", "bfloat16")
 CHANNELS = (1, 3, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 256, 257, 1000)
 LAST = {3: "acb", 4: "acdb", 5: "acdeb"}
 
@@ -67,21 +68,28 @@ class Case:
 
     def drawn(self) -> Array:
         """Numbers of the whole type, as (N, ..., C) stores them."""
-        limits = np.iinfo(self.dtype)
         shape = (self.src[0], *self.src[2:], self.src[1])
         rng = np.random.default_rng([7, *self.src])
+        if self.dtype == "bfloat16":
+            wide = rng.standard_normal(shape) * 10.0 ** rng.integers(-30, 30, shape)
+            return wide.astype(numpy_type(self.dtype))
+        limits = np.iinfo(self.dtype)
         return rng.integers(limits.min, limits.max + 1, shape).astype(self.dtype)
+
+    @property
+    def least(self) -> float:
+        return -np.inf if self.dtype == "bfloat16" else np.iinfo(self.dtype).min
 
     def run(self) -> Array:
         return self.builder().run_stored(self.drawn(), shape=(self.dst[0], *self.dst[2:], self.dst[1]))
 
-    def expected(self) -> Array:
-        x, axes = np.moveaxis(self.drawn(), -1, 1), len(self.kernel)
+    def expected(self, drawn: Array | None = None) -> Array:
+        x, axes = np.moveaxis(self.drawn() if drawn is None else drawn, -1, 1), len(self.kernel)
         pads = [(0, 0), (0, 0)]
         for i, (size, places) in enumerate(zip(self.src[2:], self.dst[2:], strict=True)):
             end = (places - 1) * self.strides[i] + self.reach[i] - size - self.padding[i]
             pads.append((self.padding[i], max(end, 0)))
-        padded = np.pad(x, pads, constant_values=np.iinfo(self.dtype).min)
+        padded = np.pad(x, pads, constant_values=self.least)
         seen = windows(padded, self.kernel, self.strides, self.dilation)
         places = tuple(slice(n) for n in self.dst)
         largest: Array = seen[places].max(axis=tuple(range(2 + axes, 2 + 2 * axes)))
@@ -142,14 +150,14 @@ def test_one_column_and_one_row(src: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_where_a_window_has_no_element_stands_the_least_integer(dtype: str) -> None:
+def test_where_a_window_has_no_element_stands_the_least_number(dtype: str) -> None:
     """Every second row of windows lies above and below the one that there is."""
     case = Case((1, 5, 1, 4), (2, 2), (1, 1), (1, 1), (1, 1), (2, 2), dtype=dtype)
     assert case.info().implementation.startswith(OWN)
-    result = np.full((1, *case.dst[2:], 5), 85, dtype)
+    result = np.full((1, *case.dst[2:], 5), 85, numpy_type(dtype))
     library.trial(case.builder().build(), [])(case.drawn(), result)
     np.testing.assert_array_equal(result, case.expected())
-    assert (result == np.iinfo(dtype).min).all()
+    assert (result == case.least).all()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -168,9 +176,26 @@ def test_threads_share_pixels(case: Case, threads: int) -> None:
         check(case)
 
 
+@pytest.mark.parametrize("case", [Case((1, 64, 9, 8)), Case((2, 3, 9, 8), (3, 3), (1, 1), (1, 1), (1, 1))])
+def test_infinities_zeros_and_what_is_no_number(case: Case) -> None:
+    """NaN of either sign is larger than any number, as in PyTorch; 0 is not below -0."""
+    case = replace(case, dtype="bfloat16")
+    chosen = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0], numpy_type("bfloat16"))
+    x = np.random.default_rng(3).choice(chosen, case.drawn().shape, p=[0.02, 0.02, *[0.16] * 6])
+    assert case.info().implementation.startswith(OWN)
+    result = np.zeros((case.dst[0], *case.dst[2:], case.dst[1]), x.dtype)
+    library.trial(case.builder().build(), [])(x, result)
+    expected = case.expected(x)
+    assert np.isnan(expected).any() and not np.isnan(expected).all() and np.isneginf(x).any()
+    np.testing.assert_array_equal(result.astype("float64"), expected.astype("float64"))
+    zeros = (result == 0) & (case.expected(np.where(np.signbit(x), -np.inf, x).astype(x.dtype)) == 0)
+    assert zeros.any() and not np.signbit(result[zeros]).any()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", WINDOWS)
-def test_the_library_gives_the_same(name: str) -> None:
-    case = WINDOWS[name]
+def test_the_library_gives_the_same(name: str, dtype: str) -> None:
+    case = replace(WINDOWS[name], dtype=dtype)
     ours, info = case.run(), case.info()
     library.refuse(info.descriptor, info.implementation, "for this test")
     try:
@@ -218,7 +243,7 @@ def test_the_kernel_is_that_of_the_widest_vectors() -> None:
 
 
 def test_narrower_vectors() -> None:
-    run_again(__file__, "AVX2", "widest or any_windows or any_channels or least_integer or share_pixels")
+    run_again(__file__, "AVX2", "widest or any_windows or any_channels or least_number or share_pixels")
 
 
 def test_no_vectors() -> None:

@@ -1,5 +1,5 @@
-// The executable of the largest of windows; see integers_max.h.
-#include "onednn/integers_max/integers_max.h"
+// The executable of the largest of windows; see maxima.h.
+#include "onednn/maxima/maxima.h"
 
 #include <omp.h>
 
@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "memory/buffer.h"
-#include "onednn/integers_max/kernels.h"
 #include "onednn/isa.h"
 #include "onednn/layout.h"
+#include "onednn/maxima/kernels.h"
 
-namespace mxplan::integers_max {
+namespace mxplan::maxima {
 namespace {
 
 using dnnl::memory;
@@ -24,12 +24,12 @@ constexpr size_t kMostAxes = 3;
 
 class LargestStage final : public MemoryStage {
  public:
-  LargestStage(const Windows& windows, int64_t pixels, const Kernel& kernel, bool is_signed,
+  LargestStage(const Windows& windows, int64_t pixels, const Kernel& kernel, Element element,
                int threads, int64_t scratch, const std::vector<MemoryArgument>& arguments)
       : MemoryStage(arguments),
         windows_(windows),
         pixels_(pixels),
-        run_(kernel.run[is_signed ? 1 : 0]),
+        run_(kernel.run[static_cast<size_t>(element)]),
         threads_(threads),
         scratch_(scratch) {}
 
@@ -57,9 +57,22 @@ std::optional<Kernel> SelectKernel() {
   return ForThisIsa<std::optional<Kernel>>(Avx512Kernel(), Avx2Kernel(), std::nullopt);
 }
 
-Windows WindowsOf(const Dims& src, const Dims& dst, const Geometry& geometry) {
+std::optional<Element> ElementOf(const memory::desc& desc) {
+  switch (desc.get_data_type()) {
+    case memory::data_type::u8:
+      return Element::kUnsigned;
+    case memory::data_type::s8:
+      return Element::kSigned;
+    case memory::data_type::bf16:
+      return Element::kShort;
+    default:
+      return std::nullopt;
+  }
+}
+
+Windows WindowsOf(const Dims& src, const Dims& dst, int64_t item, const Geometry& geometry) {
   Windows windows;
-  windows.channels = src[1];
+  windows.pixel = src[1] * item;
   Axis* axes[kMostAxes] = {&windows.depth, &windows.height, &windows.width};
   const size_t count = src.size() - 2;
   for (size_t i = 0; i < count; ++i) {
@@ -75,7 +88,7 @@ Windows WindowsOf(const Dims& src, const Dims& dst, const Geometry& geometry) {
 
 int ThreadsFor(const Windows& of, int64_t pixels, int64_t src_bytes) {
   const int64_t rows = of.depth.window * of.height.window, columns = of.width.window;
-  const int64_t compared = pixels * of.channels * std::min(rows * columns, rows + columns);
+  const int64_t compared = pixels * of.pixel * std::min(rows * columns, rows + columns);
   const int64_t wanted = std::max(compared, src_bytes) / kBytesOfThread;
   return static_cast<int>(std::clamp<int64_t>(std::min(wanted, pixels), 1, omp_get_max_threads()));
 }
@@ -85,21 +98,21 @@ int ThreadsFor(const Windows& of, int64_t pixels, int64_t src_bytes) {
 bool Build(StepBuilder* b, const Geometry& geometry) {
   const std::optional<Kernel> kernel = SelectKernel();
   const memory::desc src = b->Desc("src");
-  const std::optional<Number> number = NumberOf(src);
-  const bool is_signed = number == Number::kSigned;
-  if (!kernel || !(is_signed || number == Number::kUnsigned)) return false;
+  const std::optional<Element> element = ElementOf(src);
+  if (!kernel || !element) return false;
   if (!b->step().post_ops.empty() || IsEmpty(src) || !IsChannelsLast(src)) return false;
   memory::desc dst = b->Desc("dst");
-  if (NumberOf(dst) != number) return false;
+  if (dst.get_data_type() != src.get_data_type()) return false;
   if (b->Get("dst").IsAny()) {
     dst = MakeDesc(b->Get("dst").dims, src.get_data_type(), TagOf(src));
   }
   if (IsEmpty(dst) || !IsChannelsLast(dst) || b->Refuses(kernel->name)) return false;
   b->FixedLike("dst", src);
-  const Windows windows = WindowsOf(src.get_dims(), dst.get_dims(), geometry);
+  const auto item = static_cast<int64_t>(memory::data_type_size(src.get_data_type()));
+  const Windows windows = WindowsOf(src.get_dims(), dst.get_dims(), item, geometry);
   int64_t pixels = 1;
   for (int64_t extent : dst.get_dims()) pixels *= extent;
-  pixels /= windows.channels;
+  pixels /= src.get_dims()[1];
   const int threads = ThreadsFor(windows, pixels, static_cast<int64_t>(src.get_size()));
   const int64_t scratch = AlignUp(kernel->scratch(windows));
   std::vector<MemoryArgument> arguments = {
@@ -110,10 +123,10 @@ bool Build(StepBuilder* b, const Geometry& geometry) {
                          MakeDesc({threads * scratch}, memory::data_type::u8, "a")});
     b->NeedScratchpad(threads * scratch);
   }
-  b->AddStage(std::make_unique<LargestStage>(windows, pixels, *kernel, is_signed, threads, scratch,
+  b->AddStage(std::make_unique<LargestStage>(windows, pixels, *kernel, *element, threads, scratch,
                                              arguments),
               kernel->name);
   return true;
 }
 
-}  // namespace mxplan::integers_max
+}  // namespace mxplan::maxima

@@ -1,14 +1,18 @@
 // The kernel for vectors of kVector bytes; included once for each instruction set, behind its
-// operations on them (Bytes, Load, LoadFirst, Store, StoreFirst, Least, Larger).  Everything is in
-// an unnamed namespace.
+// operations on them (Bytes, Load, LoadFirst, Store, StoreFirst, and of elements Least, Larger, Key
+// and Back).  Everything is in an unnamed namespace.
+//
+// Elements are compared as integers: Key makes those of an element, and Back elements of them.
 #include <algorithm>
 #include <cstring>
 
-namespace mxplan::integers_max {
+namespace mxplan::maxima {
 namespace {
 
-constexpr int kTogether = 4;           // vectors of a row
-constexpr uint8_t kLeastSigned = 128;  // as bits
+constexpr int kTogether = 4;  // vectors of a row
+// Padding, as bits.
+constexpr uint8_t kLeastSigned = 128;
+constexpr uint16_t kLeastShort = 0xff80;
 
 // The elements of a window along an axis that are no padding.
 struct Taken {
@@ -41,11 +45,11 @@ struct Apart {
 };
 
 // kColumns is the innermost count, or 0 for any.
-template <bool kSigned, int kVectors, int kColumns>
+template <Element kElement, int kVectors, int kColumns>
 MXPLAN_INLINE void Compare(const uint8_t* from, const Nest& nest, const Apart& apart, uint8_t* to) {
   Bytes largest[kVectors];
 #pragma GCC unroll 4
-  for (int i = 0; i < kVectors; ++i) largest[i] = Least<kSigned>();
+  for (int i = 0; i < kVectors; ++i) largest[i] = Least<kElement>();
   const int64_t columns = kColumns > 0 ? kColumns : nest.width.count;
   for (int64_t d = 0; d < nest.depth.count; ++d) {
     const uint8_t* row = from + d * nest.depth.step;
@@ -55,57 +59,57 @@ MXPLAN_INLINE void Compare(const uint8_t* from, const Nest& nest, const Apart& a
       for (int64_t x = 0; x < columns; ++x, at += nest.width.step) {
 #pragma GCC unroll 4
         for (int i = 0; i < kVectors; ++i) {
-          largest[i] = Larger<kSigned>(largest[i], Load(at + i * apart.src));
+          largest[i] = Larger<kElement>(largest[i], Key<kElement>(Load(at + i * apart.src)));
         }
       }
     }
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < kVectors; ++i) Store(to + i * apart.dst, largest[i]);
+  for (int i = 0; i < kVectors; ++i) Store(to + i * apart.dst, Back<kElement>(largest[i]));
 }
 
-template <bool kSigned, int kVectors>
+template <Element kElement, int kVectors>
 MXPLAN_INLINE void CompareAny(const uint8_t* from, const Nest& nest, uint8_t* to,
                               const Apart& apart = {}) {
   switch (nest.width.count) {
     case 1:
-      return Compare<kSigned, kVectors, 1>(from, nest, apart, to);
+      return Compare<kElement, kVectors, 1>(from, nest, apart, to);
     case 2:
-      return Compare<kSigned, kVectors, 2>(from, nest, apart, to);
+      return Compare<kElement, kVectors, 2>(from, nest, apart, to);
     case 3:
-      return Compare<kSigned, kVectors, 3>(from, nest, apart, to);
+      return Compare<kElement, kVectors, 3>(from, nest, apart, to);
     default:
-      return Compare<kSigned, kVectors, 0>(from, nest, apart, to);
+      return Compare<kElement, kVectors, 0>(from, nest, apart, to);
   }
 }
 
 // Less than a vector.
-template <bool kSigned>
+template <Element kElement>
 void CompareFirst(const uint8_t* from, const Nest& nest, int64_t count, uint8_t* to) {
-  Bytes largest = Least<kSigned>();
+  Bytes largest = Least<kElement>();
   for (int64_t d = 0; d < nest.depth.count; ++d) {
     for (int64_t y = 0; y < nest.height.count; ++y) {
       const uint8_t* at = from + d * nest.depth.step + y * nest.height.step;
       for (int64_t x = 0; x < nest.width.count; ++x, at += nest.width.step) {
-        largest = Larger<kSigned>(largest, LoadFirst(at, count));
+        largest = Larger<kElement>(largest, Key<kElement>(LoadFirst(at, count)));
       }
     }
   }
-  StoreFirst(to, count, largest);
+  StoreFirst(to, count, Back<kElement>(largest));
 }
 
 // `count` bytes side by side.
-template <bool kSigned>
+template <Element kElement>
 void CompareAlong(const uint8_t* from, const Nest& nest, int64_t count, uint8_t* to) {
-  if (count < kVector) return CompareFirst<kSigned>(from, nest, count, to);
+  if (count < kVector) return CompareFirst<kElement>(from, nest, count, to);
   int64_t i = 0;
   for (; i + kTogether * kVector <= count; i += kTogether * kVector) {
-    CompareAny<kSigned, kTogether>(from + i, nest, to + i);
+    CompareAny<kElement, kTogether>(from + i, nest, to + i);
   }
-  for (; i + kVector <= count; i += kVector) CompareAny<kSigned, 1>(from + i, nest, to + i);
+  for (; i + kVector <= count; i += kVector) CompareAny<kElement, 1>(from + i, nest, to + i);
   if (i == count) return;
   // Some of the vector before, and the rest.
-  CompareAny<kSigned, 1>(from + count - kVector, nest, to + count - kVector);
+  CompareAny<kElement, 1>(from + count - kVector, nest, to + count - kVector);
 }
 
 // Columns that so many windows side by side reach, padding too.
@@ -115,7 +119,7 @@ int64_t Reached(const Axis& width, int64_t windows) {
 
 // True where comparing every window by itself takes fewer loads and stores.
 bool IsAtOnce(const Windows& of) {
-  if (of.channels < kVector) return false;
+  if (of.pixel < kVector) return false;
   constexpr int64_t kStored = 2;
   const int64_t rows = of.depth.window * of.height.window, columns = of.width.window;
   const int64_t at_once = of.width.dst * (rows * columns + kStored);
@@ -124,7 +128,7 @@ bool IsAtOnce(const Windows& of) {
 }
 
 int64_t ScratchOf(const Windows& of) {
-  return IsAtOnce(of) ? 0 : Reached(of.width, of.width.dst) * of.channels + kVector;
+  return IsAtOnce(of) ? 0 : Reached(of.width, of.width.dst) * of.pixel + kVector;
 }
 
 // The vectors of src that a row of dst takes.
@@ -137,7 +141,7 @@ Rows RowsOf(const Windows& of, const uint8_t* src, int64_t row) {
   const int64_t image = row / (of.height.dst * of.depth.dst);
   const Taken depth = TakenOf(of.depth, row / of.height.dst % of.depth.dst);
   const Taken height = TakenOf(of.height, row % of.height.dst);
-  const int64_t line = of.width.src * of.channels, slice = of.height.src * line;
+  const int64_t line = of.width.src * of.pixel, slice = of.height.src * line;
   Rows rows;
   rows.nest.depth = {depth.count, of.depth.dilation * slice};
   rows.nest.height = {height.count, of.height.dilation * line};
@@ -147,55 +151,66 @@ Rows RowsOf(const Windows& of, const uint8_t* src, int64_t row) {
 }
 
 // Windows of neighbouring pixels together, where pixels are too narrow for as many vectors.
-template <bool kSigned>
+template <Element kElement>
 void PixelsTogether(const Windows& of, const uint8_t* from, const Nest& nest, uint8_t* dst) {
-  const Apart apart{of.width.stride * of.channels, of.channels};
-  const int64_t last = of.channels - kVector;
+  const Apart apart{of.width.stride * of.pixel, of.pixel};
+  const int64_t last = of.pixel - kVector;
   for (int64_t i = 0;; i = std::min(i + kVector, last)) {
-    CompareAny<kSigned, kTogether>(from + i, nest, dst + i, apart);
+    CompareAny<kElement, kTogether>(from + i, nest, dst + i, apart);
     if (i == last) return;
   }
 }
 
-template <bool kSigned>
+template <Element kElement>
 void AtOnce(const Windows& of, const Rows& rows, int64_t begin, int64_t end, uint8_t* dst) {
   Nest nest = rows.nest;
-  nest.width.step = of.width.dilation * of.channels;
-  const bool narrow = of.channels < kTogether * kVector;
+  nest.width.step = of.width.dilation * of.pixel;
+  const bool narrow = of.pixel < kTogether * kVector;
   for (int64_t x = begin; x < end;) {
     const Taken taken = TakenOf(of.width, x);
-    const uint8_t* const from = rows.from + taken.first * of.channels;
+    const uint8_t* const from = rows.from + taken.first * of.pixel;
     nest.width.count = taken.count;
     int64_t done = 1;
     if (narrow && taken.count == of.width.window && x + kTogether <= end &&
         TakenOf(of.width, x + kTogether - 1).count == of.width.window) {
       done = kTogether;
-      PixelsTogether<kSigned>(of, from, nest, dst);
+      PixelsTogether<kElement>(of, from, nest, dst);
     } else {
-      CompareAlong<kSigned>(from, nest, of.channels, dst);
+      CompareAlong<kElement>(from, nest, of.pixel, dst);
     }
     x += done;
-    dst += done * of.channels;
+    dst += done * of.pixel;
   }
 }
 
 // Pixels of a row that windows skip between: a vector beyond a pixel's channels is written over by
 // the next pixel.
-template <bool kSigned>
+template <Element kElement>
 void PixelsApart(const Windows& of, const uint8_t* row, int64_t count, uint8_t* dst) {
-  const uint8_t* const end = dst + count * of.channels;
-  const int64_t step = of.width.stride * of.channels;
-  const Nest nest{{}, {}, {of.width.window, of.width.dilation * of.channels}};
-  for (; dst < end; dst += of.channels, row += step) {
-    if (of.channels < kVector && end - dst >= kVector) {
-      CompareAny<kSigned, 1>(row, nest, dst);
+  const uint8_t* const end = dst + count * of.pixel;
+  const int64_t step = of.width.stride * of.pixel;
+  const Nest nest{{}, {}, {of.width.window, of.width.dilation * of.pixel}};
+  for (; dst < end; dst += of.pixel, row += step) {
+    if (of.pixel < kVector && end - dst >= kVector) {
+      CompareAny<kElement, 1>(row, nest, dst);
     } else {
-      CompareAlong<kSigned>(row, nest, of.channels, dst);
+      CompareAlong<kElement>(row, nest, of.pixel, dst);
     }
   }
 }
 
-template <bool kSigned>
+template <Element kElement>
+MXPLAN_INLINE void FillWithLeast(uint8_t* to, int64_t bytes) {
+  if constexpr (kElement == Element::kShort) {
+    for (int64_t i = 0; i < bytes; i += sizeof(kLeastShort)) {
+      std::memcpy(to + i, &kLeastShort, sizeof(kLeastShort));
+    }
+  } else {
+    std::memset(to, kElement == Element::kSigned ? kLeastSigned : 0, static_cast<size_t>(bytes));
+  }
+}
+
+template <Element kElement>
 void InTurns(const Windows& of, const Rows& rows, int64_t begin, int64_t end, uint8_t* scratch,
              uint8_t* dst) {
   const Axis& width = of.width;
@@ -207,19 +222,18 @@ void InTurns(const Windows& of, const Rows& rows, int64_t begin, int64_t end, ui
   const int64_t there = reached - front - back;
   const auto fill = [&](int64_t column, int64_t count) {
     if (count == 0) return;
-    std::memset(scratch + column * of.channels, kSigned ? kLeastSigned : 0,
-                static_cast<size_t>(count * of.channels));
+    FillWithLeast<kElement>(scratch + column * of.pixel, count * of.pixel);
   };
   fill(0, front);
   fill(front + there, back);
-  CompareAlong<kSigned>(rows.from + (first + front) * of.channels, rows.nest, there * of.channels,
-                        scratch + front * of.channels);
-  if (width.stride > 1) return PixelsApart<kSigned>(of, scratch, end - begin, dst);
-  const Nest nest{{}, {}, {width.window, width.dilation * of.channels}};
-  CompareAlong<kSigned>(scratch, nest, (end - begin) * of.channels, dst);
+  CompareAlong<kElement>(rows.from + (first + front) * of.pixel, rows.nest, there * of.pixel,
+                         scratch + front * of.pixel);
+  if (width.stride > 1) return PixelsApart<kElement>(of, scratch, end - begin, dst);
+  const Nest nest{{}, {}, {width.window, width.dilation * of.pixel}};
+  CompareAlong<kElement>(scratch, nest, (end - begin) * of.pixel, dst);
 }
 
-template <bool kSigned>
+template <Element kElement>
 void RunAll(const Windows& of, const uint8_t* src, uint8_t* dst, int64_t begin, int64_t end,
             uint8_t* scratch) {
   const int64_t width = of.width.dst;
@@ -228,15 +242,15 @@ void RunAll(const Windows& of, const uint8_t* src, uint8_t* dst, int64_t begin, 
     const int64_t row = begin / width, last = std::min(end, (row + 1) * width);
     const int64_t from = begin - row * width, to = last - row * width;
     const Rows rows = RowsOf(of, src, row);
-    uint8_t* const pixels = dst + begin * of.channels;
+    uint8_t* const pixels = dst + begin * of.pixel;
     if (at_once) {
-      AtOnce<kSigned>(of, rows, from, to, pixels);
+      AtOnce<kElement>(of, rows, from, to, pixels);
     } else {
-      InTurns<kSigned>(of, rows, from, to, scratch, pixels);
+      InTurns<kElement>(of, rows, from, to, scratch, pixels);
     }
     begin = last;
   }
 }
 
 }  // namespace
-}  // namespace mxplan::integers_max
+}  // namespace mxplan::maxima

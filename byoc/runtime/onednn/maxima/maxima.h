@@ -1,13 +1,13 @@
-// The largest of windows over 8-bit integers with channels last.
+// The largest of windows over 8-bit integers or numbers in bfloat16 with channels last.
 //
 // These kernels run every such step whose tensors they take: oneDNN's, which compare windows one by
 // one, took longer in all that was measured.  See docs/figures/precision.md.
-#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_MAX_INTEGERS_MAX_H_
-#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_MAX_INTEGERS_MAX_H_
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_MAXIMA_MAXIMA_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_MAXIMA_MAXIMA_H_
 
 #include "onednn/builder/step_builder.h"
 
-namespace mxplan::integers_max {
+namespace mxplan::maxima {
 
 // A step's windows, axis by axis; oneDNN counts dilation from 0.
 struct Geometry {
@@ -18,6 +18,6 @@ struct Geometry {
 // layouts, the step does more, or the machine has no vectors for it.
 bool Build(StepBuilder* b, const Geometry& geometry);
 
-}  // namespace mxplan::integers_max
+}  // namespace mxplan::maxima
 
-#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_MAX_INTEGERS_MAX_H_
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_MAXIMA_MAXIMA_H_

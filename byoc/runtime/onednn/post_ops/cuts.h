@@ -1,0 +1,32 @@
+// Post-ops that do no more than to cut numbers at two ends.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_CUTS_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_CUTS_H_
+
+#include <algorithm>
+#include <limits>
+
+#include "program/program.h"
+
+namespace mxplan::post_ops {
+
+// One after another.
+struct Cuts {
+  float least = -std::numeric_limits<float>::infinity();
+  float most = std::numeric_limits<float>::infinity();
+
+  // False, and nothing added, for one that does something else.
+  bool Add(const mxplan::PostOp& op) {
+    const bool relu = op.algorithm == "relu" && op.alpha == 0;
+    if (op.kind != mxplan::PostOp::Kind::kEltwise) return false;
+    if (!relu && op.algorithm != "clip" && op.algorithm != "clip_v2") return false;
+    const float low = relu ? 0 : static_cast<float>(op.alpha);
+    const float high = relu ? std::numeric_limits<float>::infinity() : static_cast<float>(op.beta);
+    least = std::min(std::max(least, low), high);
+    most = std::min(std::max(most, low), high);
+    return true;
+  }
+};
+
+}  // namespace mxplan::post_ops
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_CUTS_H_

@@ -1,0 +1,200 @@
+// The executables of windows over images of few channels; see windows.h.
+#include "onednn/windows/windows.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "memory/buffer.h"
+#include "onednn/isa.h"
+#include "onednn/layout.h"
+#include "onednn/post_ops/cuts.h"
+#include "onednn/post_ops/post_ops.h"
+#include "onednn/windows/bands.h"
+#include "onednn/windows/kernels.h"
+
+namespace mxplan::windows {
+namespace {
+
+using dnnl::memory;
+
+// Less is multiplied before another thread would have been woken.
+constexpr int64_t kProductsOfThread = 1 << 19;
+constexpr int64_t kMostWindow = 16, kMostStride = 8;
+constexpr int64_t kMostChannels = 16;  // oneDNN's kernels fill their vectors with more
+constexpr int64_t kItem = 2, kPair = 2;
+
+enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kScratch, kRest };
+
+class WindowsStage final : public MemoryStage {
+ public:
+  WindowsStage(const Lines& lines, const Bands& bands, int64_t dst_image, int64_t scratch,
+               bool bias, std::vector<PostOp> post_ops, int threads, const Kernels& kernels,
+               const std::vector<MemoryArgument>& arguments)
+      : MemoryStage(arguments),
+        lines_(lines),
+        bands_(bands),
+        dst_image_(dst_image),
+        scratch_(scratch),
+        bias_(bias),
+        post_ops_(std::move(post_ops)),
+        threads_(threads),
+        kernels_(kernels) {}
+
+  void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
+    std::array<PostOp, post_ops::kMaxPostOps> operators;
+    Output output;
+    size_t at = kRest;
+    if (bias_) output.bias = Data(memories[at++]);
+    for (size_t i = 0; i < post_ops_.size(); ++i) {
+      operators.at(i) = post_ops_[i];
+      if (operators.at(i).data) operators.at(i).data = Data(memories[at++]);
+    }
+    output.post_ops = operators.data();
+    output.post_op_count = static_cast<int>(post_ops_.size());
+    if (threads_ == 1) return Run(memories, output, 0, 1);
+#pragma omp parallel num_threads(threads_)
+    Run(memories, output, omp_get_thread_num(), omp_get_num_threads());
+  }
+
+ private:
+  void Run(const std::vector<dnnl_exec_arg_t>& memories, const Output& output, int64_t thread,
+           int64_t threads) const {
+    uint8_t* scratch = Data<uint8_t>(memories[kScratch]) + thread * scratch_;
+    Lines lines = lines_;
+    lines.src = scratch;
+    lines.weights = Data<uint8_t>(memories[kWeights]);
+    lines.dst = Data<void>(memories[kDst]);
+    const int64_t all = bands_.images * bands_.lines, end = all * (thread + 1) / threads;
+    for (int64_t line = all * thread / threads; line < end; line += lines.count) {
+      lines.count = bands_.LinesFrom(line, end);
+      lines.first = line / bands_.lines * dst_image_ + line % bands_.lines * lines.line;
+      CopyBand(bands_, Data<uint8_t>(memories[kSrc]), line, lines.count, 0, scratch);
+      kernels_.run(lines, output);
+    }
+  }
+
+  Lines lines_;
+  Bands bands_;
+  int64_t dst_image_;
+  int64_t scratch_;  // bytes of a thread
+  bool bias_;
+  std::vector<PostOp> post_ops_;  // `data` is not null where an operand has to be filled in
+  int threads_;
+  Kernels kernels_;
+};
+
+bool IsInBlocks(const memory::desc& desc) {
+  return SamePlacement(desc, MakeDesc(desc.get_dims(), desc.get_data_type(), "aBcd16b"));
+}
+
+bool IsReal(const memory::desc& desc) {
+  return desc.get_data_type() == memory::data_type::f32 ||
+         desc.get_data_type() == memory::data_type::bf16;
+}
+
+bool HasItsNumbers(StepBuilder* b) {
+  const auto type = [&](const char* role) { return b->Desc(role).get_data_type(); };
+  if (type("src") != memory::data_type::bf16 || type("weights") != memory::data_type::bf16) {
+    return false;
+  }
+  if (!IsReal(b->Desc("dst"))) return false;
+  if (b->Has("bias") && type("bias") != memory::data_type::f32) return false;
+  if (b->HasPostOp(mxplan::PostOp::Kind::kDepthwise) || !post_ops::HasPostOps(*b)) return false;
+  const std::vector<PostOp> operators = post_ops::PostOpsOf(*b);
+  for (size_t i = 0; i < operators.size(); ++i) {
+    if (!operators[i].data) continue;
+    const auto wanted = operators[i].per_channel ? memory::data_type::f32 : type("dst");
+    if (b->Desc(b->step().post_ops[i].value).get_data_type() != wanted) return false;
+  }
+  return true;
+}
+
+bool HasItsGeometry(StepBuilder* b) {
+  const Dims& src = b->Get("src").dims;
+  const Dims& filter = b->Get("weights").dims;
+  const Dims& dst = b->Get("dst").dims;
+  if (src.size() != 4 || dst.size() != 4 || filter.size() != 4 || !b->IsConstant("weights") ||
+      b->Integer("groups") != 1 || b->Desc("weights").get_inner_nblks() != 0) {
+    return false;
+  }
+  for (int64_t extent : {src[0], src[1], dst[1], dst[2], dst[3]}) {
+    if (extent == 0) return false;
+  }
+  const Dims &strides = b->Integers("strides", 2, 1), &dilation = b->Integers("dilation", 2, 1);
+  const Dims& padding = b->Integers("padding", 4, 0);
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t window = filter[2 + axis];
+    if (window > kMostWindow || strides[axis] > kMostStride || dilation[axis] != 1 ||
+        padding[axis] >= window || padding[2 + axis] >= window) {
+      return false;
+    }
+  }
+  return src[1] < kMostChannels && dst[1] % kLanesOfBlock == 0 && IsChannelsLast(b->Desc("src")) &&
+         (IsChannelsLast(b->Desc("dst")) || IsInBlocks(b->Desc("dst")));
+}
+
+}  // namespace
+
+std::vector<std::string> NamesFor(StepBuilder* b) {
+  if (!HasIsa(dnnl::cpu_isa::avx512_core_bf16)) return {};
+  if (!HasItsGeometry(b) || !HasItsNumbers(b)) return {};
+  return {Avx512Bf16Kernels().name};
+}
+
+void Build(StepBuilder* b, const std::string&) {
+  const Dims &src = b->Get("src").dims, &dst = b->Get("dst").dims;
+  const Dims& filter = b->Get("weights").dims;
+  const int64_t row = filter[3] * src[1];  // numbers of a window's
+  const Bands bands = BandsOf(b, kItem);
+  Lines lines;
+  lines.src_pixel = b->Integers("strides", 2, 1)[1] * src[1] * kItem;
+  lines.src_row = bands.padded_row;
+  lines.src_line = bands.stride * bands.padded_row;
+  lines.rows = filter[2];
+  lines.pairs = (row + kPair - 1) / kPair;  // behind a row weights are 0
+  lines.weights_row = lines.pairs * kPair * kItem * kLanesOfBlock;
+  lines.channels = dst[1];
+  lines.number = RealOf(b->Desc("dst"), "dst");
+  const bool blocks = !IsChannelsLast(b->Desc("dst"));
+  lines.pixel = blocks ? kLanesOfBlock : dst[1];
+  lines.vector = blocks ? kLanesOfBlock * dst[2] * dst[3] : kLanesOfBlock;
+  lines.line = lines.pixel * dst[3];
+  lines.pixels = dst[3];
+  post_ops::Cuts cuts;
+  lines.is_cut = true;
+  for (const mxplan::PostOp& op : b->step().post_ops) lines.is_cut = lines.is_cut && cuts.Add(op);
+  lines.least = cuts.least;
+  lines.most = cuts.most;
+  // Filters as rows of windows: [channels, rows, numbers of a row].
+  const Dims seen = {dst[1], row, filter[2]};
+  const Packing as_rows = {Packing::Kind::kReread,
+                           MakeDesc(filter, memory::data_type::bf16, "acdb"),
+                           MakeDesc(seen, memory::data_type::bf16, "acb")};
+  const memory::desc weights = MakeDesc(seen, memory::data_type::bf16, "AcB16a2b");
+  const int64_t products = dst[0] * dst[1] * dst[2] * dst[3] * row * filter[2];
+  const auto threads =
+      static_cast<int>(std::clamp<int64_t>(products / kProductsOfThread, 1, omp_get_max_threads()));
+  const int64_t scratch = AlignUp(bands.bytes() + kPair * kItem);
+  auto value = [&](int id) { return MemoryArgument{0, Argument::Source::kValue, id, b->Desc(id)}; };
+  std::vector<MemoryArgument> arguments = {
+      value(b->Id("src")), value(b->Id("dst")), b->Packed(0, b->Id("weights"), weights, as_rows),
+      MemoryArgument{DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1,
+                     MakeDesc({threads * scratch}, memory::data_type::u8, "a")}};
+  if (b->Has("bias")) arguments.push_back(value(b->Id("bias")));
+  for (const mxplan::PostOp& op : b->step().post_ops) {
+    if (op.kind == mxplan::PostOp::Kind::kBinary) arguments.push_back(value(op.value));
+  }
+  b->NeedScratchpad(threads * scratch);
+  b->NeedWeights(static_cast<int64_t>(weights.get_size()));
+  const Kernels kernels = Avx512Bf16Kernels();
+  b->AddStage(std::make_unique<WindowsStage>(lines, bands, dst[1] * dst[2] * dst[3], scratch,
+                                             b->Has("bias"), post_ops::PostOpsOf(*b), threads,
+                                             kernels, arguments),
+              kernels.name);
+}
+
+}  // namespace mxplan::windows

@@ -1,0 +1,228 @@
+"""Convolutions of few channels in bfloat16 by the runtime's own kernel, held against float64 and the library.
+
+Every run is held against the float64 reference by ``Builder.run_stored``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from less_instructions import run_again
+from program_builder import Array, Builder, call, output_shape
+
+from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.element_types import numpy_type
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.execution.threads import with_threads
+
+OWN = "windows:avx512_bf16"
+F32, BF16 = "float32", "bfloat16"
+LAST, BLOCKS = "acdb", "aBcd16b"
+RELU, SWISH = ir.EltwisePostOp("relu", 0.0, 0.0), ir.EltwisePostOp("swish", 1.0, 0.0)
+CLIP, LOWER = ir.EltwisePostOp("clip", -0.5, 0.75), ir.EltwisePostOp("linear", 0.75, -0.25)
+
+
+@dataclass(frozen=True)
+class Case:
+    """input, channels last -> convolution -> output."""
+
+    src: tuple[int, ...]
+    outputs: int = 32
+    window: tuple[int, int] = (3, 3)
+    strides: tuple[int, int] = (2, 2)
+    padding: tuple[int, ...] = (1, 1, 1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    dst: str = BF16
+    layout: str = LAST
+    bias: bool = True
+    post_ops: tuple[ir.PostOp, ...] = (RELU,)
+    added: str = ""
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        return (self.outputs, self.src[1], *self.window)
+
+    def attrs(self, preferred: str) -> ir.Convolution:
+        return ir.Convolution(self.strides, self.padding, self.dilation, 1, preferred=preferred)
+
+    @property
+    def result(self) -> tuple[int, ...]:
+        return output_shape(self.src, self.weights, self.attrs(""))
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        n, c, h, w = self.result
+        return (n, h, w, c) if self.layout == LAST else (n, c // 16, h, w, 16)
+
+    def builder(self, preferred: str = "") -> Builder:
+        rng, b = np.random.default_rng([5, *self.src, self.outputs]), Builder()
+        weights = rng.standard_normal(self.weights) / np.sqrt(np.prod(self.weights[1:]))
+        roles: dict[str, Any] = {
+            "src": b.input(self.src, LAST, BF16),
+            "weights": b.constant(weights.astype(numpy_type(BF16))),
+        }
+        if self.bias:
+            roles["bias"] = b.constant(rng.standard_normal(self.outputs).astype(F32))
+        post_ops = list(self.post_ops)
+        if self.added == "like dst":
+            post_ops.insert(0, ir.BinaryPostOp("add", b.input(self.result, self.layout, self.dst)))
+        elif self.added == "channels":
+            row = rng.uniform(0.5, 1.5, (1, self.outputs, 1, 1)).astype(F32)
+            post_ops.insert(0, ir.BinaryPostOp("mul", b.constant(row)))
+        roles["dst"] = b.output(self.result, self.layout, self.dst)
+        b.step(self.attrs(preferred), post_ops, **roles)
+        return b
+
+    def info(self, preferred: str = "") -> StepInfo:
+        (found,) = library.describe(self.builder(preferred).build()).steps
+        return found
+
+    def takes_it(self) -> bool:
+        return OWN in self.info().alternatives
+
+    def run(self, preferred: str = "") -> Array:
+        rng = np.random.default_rng(7)
+        n, c, h, w = self.src
+        inputs = [rng.standard_normal((n, h, w, c)).astype(numpy_type(BF16))]
+        if self.added == "like dst":
+            inputs.append(rng.standard_normal(self.stored).astype(numpy_type(self.dst)))
+        return self.builder(preferred).run_stored(*inputs, shape=self.stored)
+
+
+def has_instructions() -> bool:
+    return Case((1, 3, 9, 9)).takes_it()
+
+
+needs_instructions = pytest.mark.skipif(
+    not has_instructions(), reason="kernels of bfloat16 want AVX-512 with instructions for it"
+)
+
+
+def check(case: Case) -> Array:
+    """What the kernel gives, which is what the library does but for one rounding of the result."""
+    info = case.info(OWN)
+    assert (info.implementation, info.error) == (OWN, "")
+    actual = case.run(OWN)
+    theirs = replace(case, layout=LAST) if case.added != "like dst" else case
+    expected = theirs.run().astype("float64")
+    if case.layout == BLOCKS and case.added != "like dst":
+        n, c, h, w = case.result
+        expected = expected.reshape(n, h, w, c // 16, 16).transpose(0, 3, 1, 2, 4)
+    one = 2.0**-7 if case.dst == BF16 else 2.0**-20  # sums in another order
+    apart = np.abs(actual.astype("float64") - expected)
+    assert np.all(apart <= one * (1.0 + np.abs(expected)))
+    return actual
+
+
+@needs_instructions
+@pytest.mark.parametrize("dst", [BF16, F32])
+@pytest.mark.parametrize("channels", range(1, 16))
+def test_any_channels_of_the_source(channels: int, dst: str) -> None:
+    check(Case((2, channels, 9, 11), dst=dst))
+
+
+@needs_instructions
+@pytest.mark.parametrize("layout", [LAST, BLOCKS])
+@pytest.mark.parametrize("outputs", [16, 32, 48, 64, 80, 112, 384])
+def test_any_whole_vectors_of_the_result(outputs: int, layout: str) -> None:
+    check(Case((2, 3, 9, 31), outputs, layout=layout))
+    check(Case((1, 3, 9, 31), outputs, layout=layout, dst=F32, post_ops=(SWISH,)))
+
+
+@needs_instructions
+@pytest.mark.parametrize(
+    ("window", "strides", "padding"),
+    [
+        ((7, 7), (2, 2), (3, 3, 3, 3)),
+        ((11, 11), (4, 4), (2, 2, 2, 2)),
+        ((16, 16), (8, 8), (0, 0, 0, 0)),
+        ((3, 3), (1, 1), (1, 1, 1, 1)),
+        ((2, 2), (1, 1), (1, 0, 0, 1)),
+        ((3, 3), (1, 1), (2, 0, 1, 2)),
+        ((5, 2), (3, 1), (4, 1, 0, 0)),
+        ((1, 1), (1, 1), (0, 0, 0, 0)),
+        ((1, 1), (2, 2), (0, 0, 0, 0)),
+        ((1, 6), (1, 3), (0, 5, 0, 2)),
+    ],
+)
+def test_windows(window: tuple[int, int], strides: tuple[int, int], padding: tuple[int, ...]) -> None:
+    for channels in (1, 3, 4):
+        check(Case((2, channels, 19, 22), 48, window, strides, padding))
+
+
+@needs_instructions
+@pytest.mark.parametrize("dst", [BF16, F32])
+@pytest.mark.parametrize("added", ["", "channels", "like dst"])
+@pytest.mark.parametrize(
+    "post_ops", [(), (RELU,), (CLIP,), (LOWER, RELU), (SWISH,), (RELU, CLIP), (CLIP, RELU)]
+)
+def test_post_ops(post_ops: tuple[ir.PostOp, ...], added: str, dst: str) -> None:
+    found = check(Case((1, 3, 12, 13), post_ops=post_ops, added=added, dst=dst))
+    if post_ops and post_ops[-1] == RELU:
+        assert found.min() == 0
+    if CLIP in post_ops:
+        assert found.max() == 0.75
+
+
+@needs_instructions
+def test_no_bias() -> None:
+    check(Case((1, 3, 12, 13), bias=False))
+
+
+@needs_instructions
+def test_what_is_no_number_stays() -> None:
+    case = Case((1, 3, 8, 8), window=(1, 1), strides=(1, 1), padding=(0,) * 4, post_ops=(RELU, CLIP))
+    x = np.ones((1, 8, 8, 3), numpy_type(BF16))
+    x[0, 2, 3, 1] = np.nan
+    result = np.zeros(case.stored, numpy_type(BF16))
+    b = case.builder(OWN)
+    call(b.module(), b.name, x, result)
+    assert np.isnan(result[0, 2, 3]).all() and np.isnan(result).sum() == case.outputs
+
+
+@needs_instructions
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("shape", [(1, 3, 224, 224), (3, 3, 61, 700), (1, 1, 30, 40001), (5, 4, 3, 3)])
+def test_threads_share_bands_of_images(shape: tuple[int, ...], threads: int) -> None:
+    """Also of images of which no cache holds a band."""
+    with with_threads(threads):
+        check(Case(shape, 32, (7, 7), (2, 2), (3, 3, 3, 3)))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case((1, 16, 9, 9)),
+        Case((1, 3, 9, 9), 24),
+        Case((1, 3, 9, 9), padding=(2, 2, 2, 2), dilation=(2, 2)),
+        Case((1, 3, 99, 99), window=(17, 17)),
+        Case((1, 3, 99, 99), strides=(9, 9)),
+    ],
+    ids=["many channels", "part of a vector", "dilated", "a large window", "a large stride"],
+)
+def test_others_are_left_to_the_library(case: Case) -> None:
+    assert case.info().error == ""
+    assert not case.takes_it()
+
+
+@needs_instructions
+def test_a_refused_kernel_is_onednns() -> None:
+    case = Case((1, 3, 9, 9))
+    library.refuse(case.info(OWN).descriptor, OWN, "tried")
+    try:
+        assert "is refused" in case.info(OWN).error
+        assert not case.takes_it() and not case.info().error
+    finally:
+        library.forget_refusals()
+
+
+def test_instructions() -> None:
+    if os.environ.get("ONEDNN_MAX_CPU_ISA") == "AVX512_CORE":
+        assert not has_instructions()
+    else:
+        run_again(__file__, "AVX512_CORE", "test_instructions")
