@@ -1,6 +1,7 @@
 """Element types that a step could read and write: proposals, and the step alone in one of them.
 
     products            all float32; short operands, and a result in either type: sums are float32
+    recurrent layers    short inputs and weights; states, which go from step to step, and results in float32
     norms, conversions  each of both types, since they convert on the way
     steps of training   float32, and places in an order, which a rounding changes
     softmax             float32: a rounding of what it reads is one of its results' logarithms
@@ -32,7 +33,7 @@ _IN_TRAINING = (
 _ALONG_AXES = (ir.CumulativeSum, ir.ExtremeIndex, ir.Ranking)
 _CONVERTING = (ir.LayerNormalization, ir.RmsNormalization, ir.Reorder)
 _MOVING = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.StridedSlice, ir.Gather, ir.Select, ir.Reorder)
-_FILTERS = ("weights", "depthwise_weights", "gate_weights")
+_FILTERS = ("weights", "depthwise_weights", "gate_weights", "recurrence")
 _DATA = ("src", "src1", "key", "value", "past_key", "past_value")
 
 
@@ -64,6 +65,8 @@ def proposals(step: ir.Step, short: str) -> list[StepTypes]:
         return both[:1]
     if isinstance(step.attrs, ir.PRODUCTS):
         return [*both, StepTypes(short, FLOAT)]
+    if isinstance(step.attrs, ir.Recurrent):
+        return [StepTypes(), StepTypes(short, FLOAT)]
     if isinstance(step.attrs, _CONVERTING):
         return [*both, StepTypes(short, FLOAT), StepTypes(FLOAT, short)]
     if isinstance(step.attrs, ir.Softmax):

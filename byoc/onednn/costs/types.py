@@ -9,6 +9,7 @@ some lose by converting.
     pooling, max     0.95        average  1.30        max by our kernel  0.65     LRN  1.03
     layer norm       1.15        softmax  1.00         batch norm  0.55           reductions  1.05
     mean square      1.50        rotary places  1.00, not measured                squeeze-excite  0.80
+    recurrent layers 0.55
     two tensors      0.65        functions of one  0.90                           resampling  1.40
     moved bytes      0.75        attention  0.60: of its products half, of its softmax all; not measured
 """
@@ -38,6 +39,7 @@ _KINDS: dict[type, float] = {
     ir.RmsNormalization: 1.50,
     ir.Rotary: 1.00,
     ir.SqueezeExcite: 0.80,
+    ir.Recurrent: 0.55,
     ir.Softmax: 1.00,
     ir.BatchNormalization: 0.55,
     ir.Reduction: 1.05,

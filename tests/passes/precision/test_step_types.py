@@ -38,6 +38,7 @@ def test_only_float32_on_both_sides_is_float() -> None:
         (step(CONV), [F, S, TO_WIDE]),
         (step(CONV, RELU, ir.BinaryPostOp("add", 0)), [F, S, TO_WIDE]),
         (step(ir.MatMul()), [F, S, TO_WIDE]),
+        (step(ir.Recurrent("lstm", "both")), [F, TO_WIDE]),
         (step(ir.BatchNormalizationTraining(1e-5)), [F]),
         (step(ir.BatchNormalizationBackward(1e-5)), [F]),
         (step(CONV, RELU, ir.SumPostOp()), [F]),
@@ -58,14 +59,14 @@ def test_what_is_proposed(of: ir.Step, expected: list[StepTypes]) -> None:
 @pytest.mark.parametrize("constant", [False, True])
 def test_operands_by_their_roles(types: StepTypes, constant: bool) -> None:
     """Filters are read short though they are constants; other constants and statistics stay as they are."""
-    for role in ("weights", "depthwise_weights"):
+    for role in ("weights", "depthwise_weights", "recurrence"):
         assert operand_type(role, constant, types) == types.read
     for role in ("dst", "last_hidden"):
         assert operand_type(role, constant, types) == types.written
     for role in ("src", "src1"):
         assert operand_type(role, constant, types) == (WIDE if constant else types.read)
     assert operand_type("post_op", constant, types) == (WIDE if constant else types.written)
-    for role in ("bias", "mean", "scale", "condition"):
+    for role in ("bias", "mean", "scale", "condition", "hidden", "cell"):
         assert operand_type(role, constant, types) == WIDE
 
 

@@ -5,6 +5,9 @@
 
 #pragma GCC target("avx2,fma")
 #define MXPLAN_LANES 8
+#include "onednn/recurrence/rows_impl.h"
+
+// Behind what it works with.
 #include "onednn/recurrence/kernels_impl.h"
 
 namespace mxplan::recurrence {

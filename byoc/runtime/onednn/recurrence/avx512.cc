@@ -5,6 +5,9 @@
 
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,fma")
 #define MXPLAN_LANES 16
+#include "onednn/recurrence/rows_impl.h"
+
+// Behind what it works with.
 #include "onednn/recurrence/kernels_impl.h"
 
 namespace mxplan::recurrence {

@@ -1,6 +1,12 @@
 // The kernel of onednn/recurrence/kernels.h over vectors of MXPLAN_LANES; included once for each
-// instruction set, by a file that names it.  Everything is in an unnamed namespace, so that the
-// linker never takes one set's code for another's.
+// instruction set and type of weights, by a file that names these, behind its operations:
+//
+//   Prepare(step)               once in front of a step's blocks, on each thread
+//   Recur<gates>(step, first, sums)
+//                               sums[g] = before . recurrence[:, g] for the block of units at first
+//
+// Everything is in an unnamed namespace, so that the linker never takes one set's code for
+// another's.
 #include "onednn/post_ops/apply_impl.h"
 #include "onednn/recurrence/kernels.h"
 
@@ -21,45 +27,12 @@ MXPLAN_INLINE void StoreUnits(float* to, Vec x, int64_t count) {
   }
 }
 
-// sums[g] = before . recurrence[:, g] for a block of units.  Enough sums run beside each other that
-// none waits for its last addition.
-template <int kGates>
-MXPLAN_INLINE void Recur(const float* weights, const float* before, int64_t units, Vec* sums) {
-  constexpr int64_t kRows = kGates == 1 ? 8 : 2;
-  Vec parts[kRows][kGates] = {};
-  int64_t i = 0;
-  for (; i + kRows <= units; i += kRows) {
-#pragma GCC unroll 8
-    for (int64_t r = 0; r < kRows; ++r) {
-      Vec number = Broadcast(before[i + r]);
-#pragma GCC unroll 4
-      for (int64_t g = 0; g < kGates; ++g) {
-        parts[r][g] += number * Load(weights + ((i + r) * kGates + g) * kLanes);
-      }
-    }
-  }
-  for (; i < units; ++i) {
-    Vec number = Broadcast(before[i]);
-    for (int64_t g = 0; g < kGates; ++g) {
-      parts[0][g] += number * Load(weights + (i * kGates + g) * kLanes);
-    }
-  }
-  for (int64_t count = kRows / 2; count > 0; count /= 2) {
-    for (int64_t r = 0; r < count; ++r) {
-      for (int64_t g = 0; g < kGates; ++g) parts[r][g] += parts[r + count][g];
-    }
-  }
-  for (int64_t g = 0; g < kGates; ++g) sums[g] = parts[0][g];
-}
-
 template <int kGates>
 MXPLAN_INLINE void Block(const Step& step, int64_t block) {
   const int64_t first = block * kLanes, units = step.units;
   const int64_t count = units - first < kLanes ? units - first : kLanes;
   Vec sums[kGates] = {};
-  if (step.before) {
-    Recur<kGates>(step.recurrence + first * units * kGates, step.before, units, sums);
-  }
+  if (step.before) Recur<kGates>(step, first, sums);
   auto bias = [&](int64_t at) { return LoadUnits(step.bias + at * units + first, count); };
   // The input's part of a gate, bias included.
   auto given = [&](int64_t at) {
@@ -94,6 +67,7 @@ inline void Blocks(const Step& step, int64_t begin, int64_t end, bool backwards)
 }
 
 inline void RunStep(const Step& step, int64_t begin, int64_t end, bool backwards) {
+  Prepare(step);
   switch (step.cell) {
     case Cell::kLstm:
       return Blocks<4>(step, begin, end, backwards);

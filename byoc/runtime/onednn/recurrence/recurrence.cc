@@ -21,7 +21,6 @@ using dnnl::memory;
 
 // Less than that is read in a step before other threads would have met.
 constexpr int64_t kBytesOfThread = 64 << 10;
-constexpr int64_t kFloat = sizeof(float);
 
 // The first four are the product's.
 enum ArgumentIndex : size_t {
@@ -33,6 +32,7 @@ enum ArgumentIndex : size_t {
   kBias,
   kDst,
   kState,
+  kThreads,
   kFirstOptional
 };
 
@@ -48,10 +48,10 @@ struct Plan {
   int64_t steps = 0, units = 0, directions = 0, gates = 0, biases = 0;
   int64_t blocks = 0;  // of lanes, in a direction's units
   int threads = 1;
+  int64_t weights_bytes = 0;   // of a direction's recurrent ones
+  int64_t scratch = 0;         // bytes of a thread
   bool first_reverse = false;  // the first direction begins at the last step
   Optional optional;
-
-  int64_t packed_units() const { return blocks * kernels.lanes; }
 };
 
 class RecurrenceStage final : public MemoryStage {
@@ -120,8 +120,7 @@ class RecurrenceStage final : public MemoryStage {
     Step step;
     step.cell = p.cell;
     step.units = p.units;
-    step.recurrence =
-        Data(memories[kRecurrence]) + direction * p.packed_units() * p.units * p.gates;
+    step.recurrence = Data<char>(memories[kRecurrence]) + direction * p.weights_bytes;
     step.bias = Data(memories[kBias]) + direction * p.biases * p.units;
     step.products =
         Data(memories[kProducts]) + (place * p.directions + direction) * p.gates * p.units;
@@ -132,6 +131,7 @@ class RecurrenceStage final : public MemoryStage {
     }
     step.cell_state = Data(memories[kState]) + direction * p.units;
     step.dst = output(place);
+    step.scratch = Data<char>(memories[kThreads]) + omp_get_thread_num() * p.scratch;
     p.kernels.run(step, begin, end, i % 2 == 1);
   }
 
@@ -151,7 +151,14 @@ class RecurrenceStage final : public MemoryStage {
   Plan plan_;
 };
 
-Kernels KernelsHere() { return ForThisIsa(Avx512Kernels, Avx2Kernels, BaseKernels)(); }
+Kernels KernelsHere(bool is_short) {
+  return is_short ? Avx512Bf16Kernels() : ForThisIsa(Avx512Kernels, Avx2Kernels, BaseKernels)();
+}
+
+// Whether weights are in bfloat16.
+bool IsShort(const StepBuilder& b) {
+  return b.Desc("weights").get_data_type() == memory::data_type::bf16;
+}
 
 std::optional<Cell> CellOf(const StepBuilder& b) {
   constexpr std::pair<const char*, Cell> kCells[] = {{"lstm", Cell::kLstm},
@@ -165,8 +172,8 @@ std::optional<Cell> CellOf(const StepBuilder& b) {
   return std::nullopt;
 }
 
-memory::desc Plain(const Dims& dims) {
-  return MakeDesc(dims, memory::data_type::f32, PlainTag(dims.size()));
+memory::desc Plain(const Dims& dims, memory::data_type type = memory::data_type::f32) {
+  return MakeDesc(dims, type, PlainTag(dims.size()));
 }
 
 // The product of the inputs of all steps with the weights of all gates.
@@ -199,13 +206,18 @@ bool Takes(const StepBuilder& b) {
   for (int64_t extent : b.Get("weights").dims) {
     if (extent == 0) return false;
   }
+  // A state of a ReLU may be infinite, which is no sum of two numbers.
+  const bool sums = HasIsa(dnnl::cpu_isa::avx512_core_bf16) && CellOf(b) != Cell::kRelu;
+  if (IsShort(b) && !sums) return false;
+  const memory::data_type type = b.Desc("weights").get_data_type();
   for (const Operand& operand : b.step().operands) {
     const ResolvedValue& value = b.Get(operand.value);
     const memory::desc desc = b.Desc(operand.value);
-    if (desc.get_data_type() != memory::data_type::f32) return false;
     const bool packed = operand.role == "weights" || operand.role == "recurrence";
+    const bool multiplied = packed || operand.role == "src";
+    if (desc.get_data_type() != (multiplied ? type : memory::data_type::f32)) return false;
     if (packed || value.IsAny()) continue;
-    if (!SamePlacement(desc, Plain(value.dims))) return false;
+    if (!SamePlacement(desc, Plain(value.dims, desc.get_data_type()))) return false;
   }
   return b.IsConstant("weights") && b.IsConstant("recurrence");
 }
@@ -215,20 +227,21 @@ void Build(StepBuilder* b) {
   for (const Operand& operand : b->step().operands) b->Fixed(operand.value);
   Plan plan;
   plan.cell = *CellOf(*b);
-  plan.kernels = KernelsHere();
+  const memory::data_type type = b->Desc("weights").get_data_type();
+  const bool is_short = IsShort(*b);
+  plan.kernels = KernelsHere(is_short);
   plan.steps = b->Get("src").dims[0];
   plan.directions = weights[1];
   plan.gates = weights[3];
   plan.units = weights[4];
   plan.biases = b->Get("bias").dims[2];
   plan.blocks = (plan.units + plan.kernels.lanes - 1) / plan.kernels.lanes;
-  plan.threads = ThreadsOf(plan.directions, kFloat * plan.gates * plan.units * plan.units);
   plan.first_reverse = b->Text("direction") == "reverse";
 
   const int64_t columns = plan.directions * plan.gates * plan.units;
-  const memory::desc src = Plain({plan.steps, weights[2]});
+  const memory::desc src = Plain({plan.steps, weights[2]}, type);
   const memory::desc products = Plain({plan.steps, columns});
-  const memory::desc any = MakeDesc({weights[2], columns}, memory::data_type::f32, "any");
+  const memory::desc any = MakeDesc({weights[2], columns}, type, "any");
   plan.product = ProductOf(src, any, products);
   const dnnl::primitive_desc_base& pd = plan.product->desc;
 
@@ -242,15 +255,20 @@ void Build(StepBuilder* b) {
     return made;
   };
   // The inputs' weights as one matrix, gates of all directions side by side.
-  const memory::desc rows = MakeDesc(weights, memory::data_type::f32, "acbde");
-  const Packing as_matrix = {Packing::Kind::kReread, rows, Plain({weights[2], columns})};
-  // The recurrent ones as blocks of units: [directions, units' blocks, units * gates, lanes].
-  const Dims recurrence = b->Get("recurrence").dims;
-  const Dims blocked = {plan.directions, plan.units, plan.units * plan.gates};
+  const memory::desc rows = MakeDesc(weights, type, "acbde");
+  const Packing as_matrix = {Packing::Kind::kReread, rows, Plain({weights[2], columns}, type)};
+  // The recurrent ones as blocks of units, those of the last step in pairs where they are short.
+  const Dims seen = {plan.directions, plan.units, plan.units,
+                     plan.gates};  // of this step, the last
+  const std::string lanes = std::to_string(plan.kernels.lanes);
   const memory::desc in_blocks =
-      MakeDesc(blocked, memory::data_type::f32, "aBc" + std::to_string(plan.kernels.lanes) + "b");
-  const Packing as_blocks = {Packing::Kind::kReread, Plain(recurrence),
-                             MakeDesc(blocked, memory::data_type::f32, "acb")};
+      MakeDesc(seen, type, is_short ? "aBdC" + lanes + "b2c" : "aBcd" + lanes + "b");
+  const Packing as_blocks = {Packing::Kind::kReread, Plain(b->Get("recurrence").dims, type),
+                             MakeDesc(seen, type, "acdb")};
+  const auto packed_bytes = static_cast<int64_t>(in_blocks.get_size());
+  plan.weights_bytes = packed_bytes / plan.directions;
+  plan.threads = ThreadsOf(plan.directions, plan.weights_bytes);
+  plan.scratch = is_short ? AlignUp(ScratchOf(plan.units)) : 0;
   std::vector<MemoryArgument> arguments = {
       {DNNL_ARG_SRC, Argument::Source::kValue, b->Id("src"), src},
       b->Packed(DNNL_ARG_WEIGHTS, b->Id("weights"), pd.weights_desc(), as_matrix),
@@ -259,7 +277,9 @@ void Build(StepBuilder* b) {
       b->Packed(0, b->Id("recurrence"), in_blocks, as_blocks),
       value("bias"),
       value("dst"),
-      own(0, Plain({plan.directions, plan.units}))};
+      own(0, Plain({plan.directions, plan.units})),
+      own(0, MakeDesc({std::max<int64_t>(plan.threads * plan.scratch, 1)}, memory::data_type::u8,
+                      "a"))};
   auto optional = [&](const char* role) -> std::optional<size_t> {
     if (!b->Has(role)) return std::nullopt;
     arguments.push_back(value(role));
@@ -268,7 +288,7 @@ void Build(StepBuilder* b) {
   plan.optional = {optional("hidden"), optional("cell"), optional("last_hidden"),
                    optional("last_cell")};
   b->NeedScratchpad(scratch);
-  b->NeedWeights(static_cast<int64_t>(pd.weights_desc().get_size() + in_blocks.get_size()));
+  b->NeedWeights(static_cast<int64_t>(pd.weights_desc().get_size()) + packed_bytes);
   b->AddStage(std::make_unique<RecurrenceStage>(std::move(plan), arguments), kName);
 }
 

@@ -11,8 +11,9 @@ namespace mxplan::recurrence {
 
 constexpr const char* kName = "sample_recurrence";  // the implementation's name
 
-// True if Build takes the layer: one sample in float32, constant weights with a bias, no peepholes,
-// a cell whose gates wait for nothing but the last step.
+// True if Build takes the layer: one sample, constant weights with a bias, no peepholes, a cell
+// whose gates wait for nothing but the last step; all in float32, or the inputs and all weights in
+// bfloat16.
 bool Takes(const StepBuilder& b);
 
 void Build(StepBuilder* b);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from less_instructions import run_again
 from program_builder import Array, Builder, call, random
 
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck import checking
 
@@ -20,6 +23,7 @@ KERNEL = "sample_recurrence"
 CELLS: tuple[ir.RecurrentCell, ...] = ("lstm", "gru_linear", "tanh", "relu")
 COUNTS = {"lstm": (4, 4), "gru": (3, 3), "gru_linear": (3, 4), "tanh": (1, 1), "relu": (1, 1)}
 """Gates and biases of a unit."""
+HAS_SHORT = not OneDNN().lacks("bfloat16")
 
 
 def layer(
@@ -33,18 +37,23 @@ def layer(
     states: bool = True,
     last: bool = True,
     layout: str = "abcde",
+    dtype: str = "float32",
 ) -> Builder:
-    """A layer with or without given states and last ones; ``layout`` is that of its weights."""
+    """A layer with or without given states and last ones; ``layout`` is that of its weights.
+
+    ``dtype`` is the type of inputs and weights; states and results are float32.
+    """
     (gates, biases), directions = COUNTS[cell], 2 if direction == "both" else 1
     state = (1, directions, samples, units)
     names = ("hidden", "cell") if cell == "lstm" else ("hidden",)
     b = Builder()
 
     def stored(data: Array) -> int:
+        data = data.astype(numpy_type(dtype))
         return b.constant(data.transpose(["abcde".index(axis) for axis in layout]), layout, data.shape)
 
     ids = {
-        "src": b.input((steps, samples, features)),
+        "src": b.input((steps, samples, features), "", dtype),
         "weights": stored(random(1, directions, features, gates, units)),
         "recurrence": stored(random(1, directions, units, gates, units, seed=2) / np.float32(units**0.5)),
         "bias": b.constant(random(1, directions, biases, units, seed=3)),
@@ -58,6 +67,13 @@ def layer(
     return b
 
 
+def in_float(b: Builder) -> Builder:
+    """The same layer on the same numbers with all in float32."""
+    b.values = [replace(value, dtype="float32") for value in b.values]
+    b.constants = [data.astype("float32") for data in b.constants]
+    return b
+
+
 def implementation(b: Builder) -> str:
     (info,) = library.describe(b.build()).steps
     assert info.error == ""
@@ -65,14 +81,21 @@ def implementation(b: Builder) -> str:
 
 
 def run(b: Builder) -> list[Array]:
-    """The outputs; opcheck holds each against its reference in float64."""
+    """The outputs; opcheck holds each against its reference in float64.
+
+    What src holds is a number in bfloat16, too.
+    """
     program = b.build()
     arrays = {
-        kind: [np.empty([int(d) for d in program.values[v].shape], "float32") for v in program.of_kind(kind)]
+        kind: [
+            np.empty([int(d) for d in value.shape], numpy_type(value.dtype))
+            for value in (program.values[v] for v in program.of_kind(kind))
+        ]
         for kind in ("input", "output")
     }
     for seed, array in enumerate(arrays["input"]):
         array[...] = random(*array.shape, seed=seed)
+    arrays["input"][0][...] = arrays["input"][0].astype(numpy_type("bfloat16"))
     with checking() as checker:
         call(b.module(), b.name, *arrays["input"], *arrays["output"])
     assert checker.result().steps == 1
@@ -92,6 +115,25 @@ def test_cells_in_all_directions(
     ends = {"forward": (-1,), "reverse": (0,), "both": (-1, 0)}[direction]
     for at, end in enumerate(ends):
         np.testing.assert_array_equal(hidden[0, at, 0], outputs[end, 0, at * 17 : (at + 1) * 17])
+
+
+@pytest.mark.skipif(not HAS_SHORT, reason="weights in bfloat16 want AVX-512 with instructions for it")
+@pytest.mark.parametrize("direction", ir.RECURRENT_DIRECTIONS)
+@pytest.mark.parametrize("cell", CELLS[:3])
+@pytest.mark.parametrize("units", [1, 2, 3, 16, 17, 31, 33, 64, 130])
+def test_inputs_and_weights_in_bfloat16(
+    cell: ir.RecurrentCell, direction: ir.RecurrentDirection, units: int
+) -> None:
+    """Only these are rounded: states stay float32, and are multiplied as sums of two numbers."""
+    b = layer(cell, direction, units=units, features=7, steps=9, dtype="bfloat16")
+    assert implementation(b) == KERNEL
+    for result, wide in zip(run(b), run(in_float(b)), strict=True):
+        np.testing.assert_allclose(result, wide, rtol=0, atol=2e-5)
+
+
+def test_a_relu_with_weights_in_bfloat16_goes_to_onednn() -> None:
+    (info,) = library.describe(layer("relu", "forward", dtype="bfloat16").build()).steps
+    assert info.implementation != KERNEL
 
 
 @pytest.mark.parametrize("units", [1, 3, 16, 33, 64])
