@@ -1,8 +1,9 @@
 """Our own kernel for the largest of windows of 8-bit integers as a share of the time in float32.
 
-``byoc/runtime/onednn/maxima`` compares either every window's vectors where they stand, or first the rows that a
-row of the result sees and then the columns of what comes out.  In float32 oneDNN takes windows one by one;
-the share in bfloat16 is one of ``types``.  Times are counted in vectors of 64 integers, of which a quarter as many hold the same channels:
+``byoc/runtime/onednn/maxima`` compares either every window's vectors where they stand, or first the rows that
+a row of the result sees and then the columns of what comes out.  In float32 oneDNN takes windows one by one;
+the share in bfloat16 is one of ``types``.  Times are counted in vectors of 64 integers, of which a quarter as
+many hold the same channels:
 
     at once     0.30 of the time in float32 where channels fill vectors, which come from the second cache
     in turns    0.20 for each that is compared: rows side by side whatever the channels are, and so columns

@@ -1,7 +1,8 @@
 """Our own kernel for windows over few channels in bfloat16 as a share of oneDNN's.
 
 ``byoc/runtime/onednn/windows``: a row of a window is numbers side by side, which ours multiplies two by two,
-and oneDNN's pixel by pixel, each of four channels and more.  Beside these products stands what takes as long as
+and oneDNN's pixel by pixel, each of four channels and more.  Beside these products stands what takes as long
+as
 
     28 of them, of ours, for each number of a result, and 21 of oneDNN's
 

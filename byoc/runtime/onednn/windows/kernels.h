@@ -25,7 +25,8 @@ struct Lines {
   int64_t src_pixel = 0, src_row = 0, src_line = 0;
   const uint8_t* weights = nullptr;  // [blocks of lanes][rows][pairs][lanes][two]
   int64_t weights_row = 0;           // bytes
-  int64_t rows = 0, pairs = 0;       // of a window, and of a row of it
+  int64_t rows = 0, pairs = 0;       // of a window, and of a row of it, whole ones
+  bool one_more = false;             // number in a row
   int64_t channels = 0;              // whole vectors
   void* dst = nullptr;
   Real number = kRealShort;                 // of dst, and of what post-ops read as it stands there

@@ -21,10 +21,12 @@ MXPLAN_INLINE Ints LoadWords(const void* from) {
   return words;
 }
 
+// A pair for all lanes; one that is not whole has 0 behind its number.
+template <bool kWhole>
 MXPLAN_INLINE Ints PairOf(const uint8_t* from) {
-  int32_t word = 0;
-  std::memcpy(&word, from, sizeof(word));
-  return Ints{} + word;
+  uint32_t word = 0;
+  std::memcpy(&word, from, kWhole ? kPairBytes : kPairBytes / 2);
+  return Ints{} + static_cast<int32_t>(word);
 }
 
 // Some vectors of channels.
@@ -74,6 +76,20 @@ struct Panel {
     StoreAll(static_cast<Dst*>(lines.dst) + at, x);
   }
 
+  template <int kPixels, bool kWhole>
+  MXPLAN_INLINE void AddPair(const uint8_t* from, const uint8_t* factors_of,
+                             Vec (*sums)[kVectors]) const {
+    Ints factors[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) factors[v] = LoadWords(factors_of + v * block);
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) {
+      const Ints two = PairOf<kWhole>(from + p * lines.src_pixel);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sums[p][v] = Dot(sums[p][v], two, factors[v]);
+    }
+  }
+
   template <int kPixels, bool kCut, typename Dst>
   __attribute__((noinline)) void Some(const uint8_t* src, int64_t at) const {
     Vec sums[kPixels][kVectors];
@@ -86,17 +102,11 @@ struct Panel {
       const uint8_t* from = src + row * lines.src_row;
       const uint8_t* factors_of = weights + row * lines.weights_row;
       for (int64_t pair = 0; pair < lines.pairs; ++pair) {
-        Ints factors[kVectors];
-#pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) {
-          factors[v] = LoadWords(factors_of + v * block + pair * kGroupBytes);
-        }
-#pragma GCC unroll 16
-        for (int p = 0; p < kPixels; ++p) {
-          const Ints two = PairOf(from + p * lines.src_pixel + pair * kPairBytes);
-#pragma GCC unroll 8
-          for (int v = 0; v < kVectors; ++v) sums[p][v] = Dot(sums[p][v], two, factors[v]);
-        }
+        AddPair<kPixels, true>(from + pair * kPairBytes, factors_of + pair * kGroupBytes, sums);
+      }
+      if (lines.one_more) {
+        AddPair<kPixels, false>(from + lines.pairs * kPairBytes,
+                                factors_of + lines.pairs * kGroupBytes, sums);
       }
     }
 #pragma GCC unroll 16

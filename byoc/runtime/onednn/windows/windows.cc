@@ -155,8 +155,9 @@ void Build(StepBuilder* b, const std::string&) {
   lines.src_row = bands.padded_row;
   lines.src_line = bands.stride * bands.padded_row;
   lines.rows = filter[2];
-  lines.pairs = (row + kPair - 1) / kPair;  // behind a row weights are 0
-  lines.weights_row = lines.pairs * kPair * kItem * kLanesOfBlock;
+  lines.pairs = row / kPair;
+  lines.one_more = row % kPair != 0;  // whose pair is whole among the weights
+  lines.weights_row = (row + kPair - 1) / kPair * kPair * kItem * kLanesOfBlock;
   lines.channels = dst[1];
   lines.number = RealOf(b->Desc("dst"), "dst");
   const bool blocks = !IsChannelsLast(b->Desc("dst"));
@@ -178,7 +179,7 @@ void Build(StepBuilder* b, const std::string&) {
   const int64_t products = dst[0] * dst[1] * dst[2] * dst[3] * row * filter[2];
   const auto threads =
       static_cast<int>(std::clamp<int64_t>(products / kProductsOfThread, 1, omp_get_max_threads()));
-  const int64_t scratch = AlignUp(bands.bytes() + kPair * kItem);
+  const int64_t scratch = AlignUp(bands.bytes());
   auto value = [&](int id) { return MemoryArgument{0, Argument::Source::kValue, id, b->Desc(id)}; };
   std::vector<MemoryArgument> arguments = {
       value(b->Id("src")), value(b->Id("dst")), b->Packed(0, b->Id("weights"), weights, as_rows),

@@ -104,7 +104,7 @@ needs_instructions = pytest.mark.skipif(
 
 
 def check(case: Case) -> Array:
-    """What the kernel gives, which is what the library does but for one rounding of the result."""
+    """The kernel's results, which are the library's but for one rounding."""
     info = case.info(OWN)
     assert (info.implementation, info.error) == (OWN, "")
     actual = case.run(OWN)
@@ -178,7 +178,7 @@ def test_no_bias() -> None:
 def test_what_is_no_number_stays() -> None:
     case = Case((1, 3, 8, 8), window=(1, 1), strides=(1, 1), padding=(0,) * 4, post_ops=(RELU, CLIP))
     x = np.ones((1, 8, 8, 3), numpy_type(BF16))
-    x[0, 2, 3, 1] = np.nan
+    x[0, 2, 3, 0] = np.nan  # beside the last number of the window before
     result = np.zeros(case.stored, numpy_type(BF16))
     b = case.builder(OWN)
     call(b.module(), b.name, x, result)
