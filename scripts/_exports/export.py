@@ -54,9 +54,11 @@ class _Encoder(torch.nn.Module):
 
 
 class _Recurrent(torch.nn.Module):
-    def __init__(self, kind: type[torch.nn.RNNBase], width: int, hidden: int = 16) -> None:
+    def __init__(
+        self, kind: type[torch.nn.RNNBase], width: int, hidden: int = 16, layers: int = 2, both: bool = True
+    ) -> None:
         super().__init__()
-        self.layers = kind(width, hidden, 2, bidirectional=True, batch_first=True)
+        self.layers = kind(width, hidden, layers, bidirectional=both, batch_first=True)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.layers(x)[0]
@@ -118,7 +120,7 @@ class _Detector(torch.nn.Module):
 
 def _plain(network: Network) -> torch.nn.Module:
     recurrent = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}
-    if kind := recurrent.get(network.name):
+    if kind := recurrent.get(network.name.partition("_")[0]):
         return _Recurrent(kind, network.inputs["x"][-1], **network.settings)
     return {"unet": _UNet, "detector": _Detector, "yolo": Yolo}[network.name]()
 

@@ -79,6 +79,13 @@ def held_back(batch: int) -> tuple[Network, ...]:
     )
 
 
+def recurrent(batch: int) -> tuple[Network, ...]:
+    """Single layers of 1,024 units, forward alone, over 32 steps."""
+    settings = {"hidden": 1024, "layers": 1, "both": False}
+    names = ("lstm_1024", "gru_1024")
+    return tuple(Network(name, "plain", {"x": (batch, 32, 1024)}, settings=settings) for name in names)
+
+
 def _image(name: str, batch: int) -> Network:
     return Network(name, "timm", {"x": (batch, 3, 224, 224)})
 

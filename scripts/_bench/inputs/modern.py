@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from _exports.modern import held_back, modern
 from _exports.networks import Network
-from _exports.tables import file_of
+from _exports.tables import ZOOS, file_of, table_of
 
 from tvm_mxplan import environment
 
 _SEED = 1
 _SCRIPTS = Path(__file__).resolve().parents[2]
-ZOOS = {"modern": modern, "held_back": held_back}
-NAMES = {zoo: tuple(network.label for network in networks(1)) for zoo, networks in ZOOS.items()}
-BATCHES = (1, 8)
+NAMES = {zoo: tuple(network.label for network in networks(1)) for zoo, (networks, _) in ZOOS.items()}
+BATCHES = {zoo: batches for zoo, (_, batches) in ZOOS.items()}
 """Batches that are exported."""
 
 
@@ -41,9 +39,9 @@ class Exports:
 
     def model(self, name: str, batch: int) -> Path:
         """The file of a network, exported now where it is missing; raises `NotExported`."""
-        at, table = NAMES[self.zoo].index(name), self.zoo if batch == 1 else f"{self.zoo}_batch{batch}"
+        at, table = NAMES[self.zoo].index(name), table_of(self.zoo, batch)
         folder = self.folder / table
-        path = folder / file_of(ZOOS[self.zoo](batch)[at], self.exporter)
+        path = folder / file_of(_networks(self.zoo, batch)[at], self.exporter)
         if path.exists():
             return path
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,9 +64,14 @@ def default_folder() -> Path:
 
 def inputs(name: str, batch: int, zoo: str = "modern") -> dict[str, np.ndarray]:
     """Random inputs of a network: noise, tokens, and masks that leave one token out."""
-    network = ZOOS[zoo](batch)[NAMES[zoo].index(name)]
+    network = _networks(zoo, batch)[NAMES[zoo].index(name)]
     random = np.random.default_rng(_SEED)
     return {of: _array(network, of, shape, random) for of, shape in network.inputs.items()}
+
+
+def _networks(zoo: str, batch: int) -> tuple[Network, ...]:
+    networks, _ = ZOOS[zoo]
+    return networks(batch)
 
 
 def _array(network: Network, name: str, shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:

@@ -119,8 +119,8 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         options.models = list(every) if options.models is None else _names_among(known)(options.models)
     except argparse.ArgumentTypeError as error:
         parser.error(f"argument --models: {error}")
-    if options.zoo in modern.ZOOS and (missing := set(options.batch) - set(modern.BATCHES)):
-        there = ", ".join(map(str, modern.BATCHES))
+    if options.zoo in modern.ZOOS and (missing := set(options.batch) - set(modern.BATCHES[options.zoo])):
+        there = ", ".join(map(str, modern.BATCHES[options.zoo]))
         parser.error(f"argument --batch: the {options.zoo} zoo has {there}, not {min(missing)}")
     return options
 
