@@ -103,34 +103,37 @@ std::optional<Channels> ChannelsOf(const StepBuilder& b) {
   return channels;
 }
 
-// Whether both sides are rows of channels without gaps, in the same order.
-bool AreRows(const memory::desc& src, const memory::desc& dst, size_t axis) {
-  const auto stands = [axis](const memory::desc& desc) {
-    return desc.get_format_kind() == memory::format_kind::blocked && desc.get_inner_nblks() == 0 &&
-           desc.get_submemory_offset() == 0 && IsDense(desc) && desc.get_strides()[axis] == 1;
+// Whether a tensor is rows of channels without gaps.
+bool IsRows(const memory::desc& desc, size_t axis) {
+  return desc.get_format_kind() == memory::format_kind::blocked && desc.get_inner_nblks() == 0 &&
+         desc.get_submemory_offset() == 0 && IsDense(desc) && desc.get_strides()[axis] == 1;
+}
+
+// Whether both sides are real, and one of them is short: oneDNN's are as fast in float32.
+bool HasItsTypes(const memory::desc& src, const memory::desc& dst) {
+  const auto type = [](const memory::desc& desc) { return desc.get_data_type(); };
+  const auto is_real = [&](const memory::desc& desc) {
+    return type(desc) == memory::data_type::f32 || type(desc) == memory::data_type::bf16;
   };
-  return stands(src) && stands(dst) && src.get_strides() == dst.get_strides();
+  return is_real(src) && is_real(dst) &&
+         (type(src) == memory::data_type::bf16 || type(dst) == memory::data_type::bf16);
 }
 
 }  // namespace
 
 bool Build(StepBuilder* b) {
   const memory::desc src = b->Desc("src");
-  const auto is_short = [](const memory::desc& desc) {
-    return desc.get_data_type() == memory::data_type::bf16;
-  };
-  if (!HasIsa(dnnl::cpu_isa::avx512_core_bf16) || IsEmpty(src)) return false;
+  memory::desc dst = b->Desc("dst");
+  if (!HasIsa(dnnl::cpu_isa::avx512_core_bf16) || IsEmpty(src) || !HasItsTypes(src, dst)) {
+    return false;
+  }
   const Kernel kernel = Avx512Bf16Kernel();
   const std::optional<Channels> channels = ChannelsOf(*b);
-  memory::desc dst = b->Desc("dst");
-  if (!channels || b->Refuses(kernel.name)) return false;
+  if (!channels || !IsRows(src, channels->axis) || b->Refuses(kernel.name)) return false;
   if (b->Get("dst").IsAny()) {
     dst = MakeDesc(b->Get("dst").dims, dst.get_data_type(), TagOf(src));
   }
-  const std::optional<Number> from = NumberOf(src), to = NumberOf(dst);
-  if (!(is_short(src) || is_short(dst)) || !from || !to || !AreRows(src, dst, channels->axis)) {
-    return false;
-  }
+  if (!IsRows(dst, channels->axis) || src.get_strides() != dst.get_strides()) return false;
   dst = b->FixedLike("dst", src);
   std::vector<MemoryArgument> arguments;
   const auto add = [&](int id) {

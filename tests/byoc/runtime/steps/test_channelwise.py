@@ -6,7 +6,7 @@ Every run is held against the reference of steps by ``Builder.run_stored``.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -157,6 +157,16 @@ def test_what_is_no_number_stays_and_infinities_are_cut() -> None:
     call(b.module(), b.name, x, result)
     assert np.isnan(result[0, 1, 1, 3]) and np.isnan(result).sum() == 1
     assert result[0, 2, 2, 7] in (0.75, -0.5)
+
+
+@needs_instructions
+def test_a_result_of_any_layout_stands_as_its_source_does() -> None:
+    asked = Case().builder()
+    at = next(i for i, value in enumerate(asked.values) if value.kind == "output")
+    asked.values[at] = replace(asked.values[at], kind="local", layout="any", index=-1)
+    description = library.describe(asked.build())
+    assert description.steps[0].implementation == OWN
+    assert description.values[at].layout == "acdb"
 
 
 @pytest.mark.parametrize(
