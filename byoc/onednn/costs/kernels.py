@@ -100,8 +100,8 @@ _SLOW_REORDER = "simple"
 _TURNED_BY_OURS = "turn"
 # Recurrent layers over all steps and samples, with brgemm, and in cells that oneDNN calls ref.
 _RECURRENT, _RECURRENT_GEMM = 0.75, 0.5
-# Our kernel for one sample, whose steps read the recurrent weights as often.
-_SAMPLE_RECURRENCE = "sample_recurrence"
+# Our kernel for few samples, whose steps read the recurrent weights as often.
+_SAMPLE_RECURRENCE, _SAMPLES_TOGETHER = "sample_recurrence", 0.85
 # Of attention's products, its copies of queries and its softmax counted: see docs/libraries/attention.md.
 _ATTENTION = 0.75
 # Products with matrices of few bits: operations for each number of the matrix, as it is multiplied by up to
@@ -248,7 +248,9 @@ def _recurrent(facts: StepFacts, machine: MachineRates) -> float:
     directions = facts.shape("recurrence")[1]
     nbytes = recurrent * item_bytes(facts.dtype("recurrence"))
     reading_us = steps * nbytes / machine.holding(nbytes // directions).read / 1e3
-    return 2.0 * steps * inputs / _PRODUCTS.share + reading_us * machine.gflops(facts.dtype("src")) * 1e3
+    reading = reading_us * machine.gflops(facts.dtype("src")) * 1e3
+    recurring = 2.0 * steps * samples * recurrent / _SAMPLES_TOGETHER
+    return 2.0 * steps * samples * inputs / _PRODUCTS.share + max(reading, recurring)
 
 
 def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution, machine: MachineRates) -> float:

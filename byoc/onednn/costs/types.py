@@ -9,7 +9,7 @@ some lose by converting.
     pooling, max     0.95        average  1.30        max by our kernel  0.65     LRN  1.03
     layer norm       1.15        softmax  1.00         batch norm  0.55           reductions  1.05
     mean square      1.50        rotary places  1.00, not measured                squeeze-excite  0.80
-    recurrent layers 0.55
+    recurrent layers 0.55 of one sample, 0.75 of several, whose states are multiplied in float32
     two tensors      0.65        functions of one  0.90                           resampling  1.40
     moved bytes      0.75        attention  0.60: of its products half, of its softmax all; not measured
 """
@@ -32,6 +32,7 @@ FLOAT, SHORT = "float32", "bfloat16"
 _FEW_CHANNELS = 16
 _PRODUCT, _FEW, _DEPTHWISE = 0.50, 0.63, 1.02
 _MAX_POOLING, _OWN_MAX_POOLING, _AVERAGE_POOLING = 0.95, 0.65, 1.30
+_RECURRENT, _RECURRENT_OF_SEVERAL = 0.55, 0.75
 _MOVED = 0.75
 _KINDS: dict[type, float] = {
     ir.LRN: 1.03,
@@ -39,7 +40,6 @@ _KINDS: dict[type, float] = {
     ir.RmsNormalization: 1.50,
     ir.Rotary: 1.00,
     ir.SqueezeExcite: 0.80,
-    ir.Recurrent: 0.55,
     ir.Softmax: 1.00,
     ir.BatchNormalization: 0.55,
     ir.Reduction: 1.05,
@@ -85,6 +85,8 @@ def time_share(facts: StepFacts, machine: MachineRates) -> float:
     if isinstance(attrs, ir.Pooling):
         largest = _OWN_MAX_POOLING if facts.info.family == MAXIMA else _MAX_POOLING
         return largest if attrs.algorithm == "max" else _AVERAGE_POOLING
+    if isinstance(attrs, ir.Recurrent):
+        return _RECURRENT if facts.shape("src")[1] == 1 else _RECURRENT_OF_SEVERAL
     return _KINDS.get(type(attrs), _MOVED)
 
 

@@ -1,17 +1,15 @@
 // The kernel of onednn/recurrence/kernels.h over vectors of MXPLAN_LANES; included once for each
-// instruction set and type of weights, by a file that names these, behind its operations:
-//
-//   Prepare(step)               once in front of a step's blocks, on each thread
-//   Recur<gates>(step, first, sums)
-//                               sums[g] = before . recurrence[:, g] for the block of units at first
-//
-// Everything is in an unnamed namespace, so that the linker never takes one set's code for
-// another's.
+// instruction set, by a file that names it.  Everything is in an unnamed namespace, so that the
+// linker never takes one set's code for another's.
 #include "onednn/post_ops/apply_impl.h"
 #include "onednn/recurrence/kernels.h"
+#include "onednn/vectors/numbers_impl.h"
 
 namespace mxplan::recurrence {
 namespace {
+
+constexpr int64_t kMostSamples = 8;
+constexpr int64_t kSums = kLanes > 8 ? 24 : 12;  // of the registers that there are
 
 // The first `count` of kLanes numbers; zeros where there are none.
 MXPLAN_INLINE Vec LoadUnits(const float* from, int64_t count) {
@@ -27,55 +25,168 @@ MXPLAN_INLINE void StoreUnits(float* to, Vec x, int64_t count) {
   }
 }
 
+// Weights of some rows, which follow each other in the units of the last step, for all lanes.
+template <typename Weight, int kGates>
+struct Rows;
+
 template <int kGates>
-MXPLAN_INLINE void Block(const Step& step, int64_t block) {
-  const int64_t first = block * kLanes, units = step.units;
+struct Rows<float, kGates> {
+  static constexpr int64_t kTogether = 1;
+  const float* weights;
+  MXPLAN_INLINE Rows(const Step& step, int64_t first)
+      : weights(static_cast<const float*>(step.recurrence) + first * step.units * kGates) {}
+  MXPLAN_INLINE void Read(int64_t i, Vec (*rows)[kGates]) const {
+#pragma GCC unroll 4
+    for (int64_t g = 0; g < kGates; ++g) rows[0][g] = Load(weights + (i * kGates + g) * kLanes);
+  }
+};
+
+// Two in each word, of which either half becomes float32 by one instruction.
+template <int kGates>
+struct Rows<Short, kGates> {
+  static constexpr int64_t kTogether = 2;
+  const Short* weights;
+  int64_t gate;  // numbers from one to the next
+  MXPLAN_INLINE Rows(const Step& step, int64_t first)
+      : weights(static_cast<const Short*>(step.recurrence)),
+        gate((step.units + 1) / 2 * 2 * kLanes) {
+    weights += first / kLanes * kGates * gate;
+  }
+  MXPLAN_INLINE void Read(int64_t i, Vec (*rows)[kGates]) const {
+#pragma GCC unroll 4
+    for (int64_t g = 0; g < kGates; ++g) {
+      Ints words;
+      std::memcpy(&words, weights + g * gate + i * kLanes, sizeof(words));
+      rows[0][g] = Widened(words);
+      rows[1][g] = reinterpret_cast<Vec>(words & static_cast<int32_t>(0xffff0000U));
+    }
+  }
+};
+
+// sums[s][g] = before . recurrence[:, g] of the samples from `sample` on, for the block of units at
+// `first`.
+template <typename Weight, int kGates, int kSamples>
+MXPLAN_INLINE void Recur(const Step& step, int64_t first, int64_t sample, Vec (*sums)[kGates]) {
+  constexpr int64_t kAtOnce = 8;  // sums that do not wait for each other's last addition
+  constexpr int64_t kEnough = kAtOnce / (kGates * kSamples);
+  constexpr int64_t kTogether = Rows<Weight, kGates>::kTogether;
+  constexpr int64_t kParts = kEnough > kTogether ? kEnough : kEnough > 1 ? kTogether : 1;
+  constexpr int64_t kRows = kParts > kTogether ? kParts : kTogether;  // in a turn
+  const Rows<Weight, kGates> weights(step, first);
+  const float* states[kSamples];
+  for (int64_t s = 0; s < kSamples; ++s) states[s] = step.before + (sample + s) * step.next_before;
+  Vec parts[kParts][kSamples][kGates] = {};
+  const auto add = [&](int64_t i, int64_t at, int64_t count) __attribute__((always_inline)) {
+    Vec rows[kTogether][kGates];
+    weights.Read(i, rows);
+#pragma GCC unroll 8
+    for (int64_t s = 0; s < kSamples; ++s) {
+#pragma GCC unroll 2
+      for (int64_t row = 0; row < count; ++row) {
+        const Vec number = Broadcast(states[s][i + row]);
+        auto& there = parts[(at + row) % kParts][s];
+#pragma GCC unroll 4
+        for (int64_t g = 0; g < kGates; ++g) there[g] += number * rows[row][g];
+      }
+    }
+  };
+  const int64_t units = step.units;
+  int64_t i = 0;
+  for (; i + kRows <= units; i += kRows) {
+#pragma GCC unroll 8
+    for (int64_t row = 0; row < kRows; row += kTogether) add(i + row, row, kTogether);
+  }
+  for (; i + kTogether <= units; i += kTogether) add(i, 0, kTogether);
+  if (i < units) add(i, 0, 1);
+#pragma GCC unroll 8
+  for (int64_t s = 0; s < kSamples; ++s) {
+#pragma GCC unroll 4
+    for (int64_t g = 0; g < kGates; ++g) {
+#pragma GCC unroll 4
+      for (int64_t count = kParts / 2; count > 0; count /= 2) {
+        for (int64_t part = 0; part < count; ++part) parts[part][s][g] += parts[part + count][s][g];
+      }
+      sums[s][g] = parts[0][s][g];
+    }
+  }
+}
+
+// Gates of a block's units in one sample.
+template <int kGates>
+MXPLAN_INLINE void Finish(const Step& step, int64_t first, int64_t sample, const Vec* sums) {
+  const int64_t units = step.units;
   const int64_t count = units - first < kLanes ? units - first : kLanes;
-  Vec sums[kGates] = {};
-  if (step.before) Recur<kGates>(step, first, sums);
+  const float* products = step.products + sample * step.next_products + first;
   auto bias = [&](int64_t at) { return LoadUnits(step.bias + at * units + first, count); };
   // The input's part of a gate, bias included.
-  auto given = [&](int64_t at) {
-    return LoadUnits(step.products + at * units + first, count) + bias(at);
-  };
+  auto given = [&](int64_t at) { return LoadUnits(products + at * units, count) + bias(at); };
   Vec result;
   if constexpr (kGates == 4) {  // in, forget, candidate, out
-    Vec kept = Logistic(given(1) + sums[1]) * LoadUnits(step.cell_state + first, count);
+    float* cell = step.cell_state + sample * step.next_cell_state + first;
+    Vec kept = Logistic(given(1) + sums[1]) * LoadUnits(cell, count);
     Vec state = kept + Logistic(given(0) + sums[0]) * Tanh(given(2) + sums[2]);
-    StoreUnits(step.cell_state + first, state, count);
+    StoreUnits(cell, state, count);
     result = Logistic(given(3) + sums[3]) * Tanh(state);
   } else if constexpr (kGates == 3) {  // update, reset, candidate
     Vec reset = Logistic(given(1) + sums[1]);
     Vec fresh = Tanh(given(2) + reset * (sums[2] + bias(3)));
     Vec update = Logistic(given(0) + sums[0]);
-    Vec before = LoadUnits(step.before ? step.before + first : nullptr, count);
-    result = update * before + (1.0F - update) * fresh;
+    const float* before = step.before ? step.before + sample * step.next_before + first : nullptr;
+    result = update * LoadUnits(before, count) + (1.0F - update) * fresh;
   } else {
     Vec sum = given(0) + sums[0];
     result = step.cell == Cell::kTanh ? Tanh(sum) : (sum < 0 ? Vec{} : sum);
   }
-  StoreUnits(step.dst + first, result, count);
+  StoreUnits(step.dst + sample * step.next_dst + first, result, count);
 }
 
-template <int kGates>
-inline void Blocks(const Step& step, int64_t begin, int64_t end, bool backwards) {
-  if (backwards) {
-    for (int64_t block = end; block-- > begin;) Block<kGates>(step, block);
-  } else {
-    for (int64_t block = begin; block < end; ++block) Block<kGates>(step, block);
+template <typename Weight, int kGates, int kSamples>
+inline __attribute__((noinline)) void Together(const Step& step, int64_t first, int64_t sample) {
+  Vec sums[kSamples][kGates] = {};
+  if (step.before) Recur<Weight, kGates, kSamples>(step, first, sample, sums);
+  for (int64_t s = 0; s < kSamples; ++s) Finish<kGates>(step, first, sample + s, sums[s]);
+}
+
+template <typename Weight, int kGates, int kSamples>
+MXPLAN_INLINE void Group(const Step& step, int64_t first, int64_t sample, int64_t samples) {
+  if constexpr (kSamples > 1) {
+    if (samples < kSamples)
+      return Group<Weight, kGates, kSamples - 1>(step, first, sample, samples);
+  }
+  Together<Weight, kGates, kSamples>(step, first, sample);
+}
+
+// Samples whose sums fill the registers, in groups of about the same size.
+template <typename Weight, int kGates>
+MXPLAN_INLINE void Block(const Step& step, int64_t block) {
+  constexpr int64_t kMost = kSums / kGates < kMostSamples ? kSums / kGates : kMostSamples;
+  const int64_t groups = (step.samples + kMost - 1) / kMost;
+  for (int64_t group = 0; group < groups; ++group) {
+    const int64_t sample = step.samples * group / groups;
+    const int64_t end = step.samples * (group + 1) / groups;
+    Group<Weight, kGates, kMost>(step, block * kLanes, sample, end - sample);
   }
 }
 
+template <typename Weight, int kGates>
+inline void Blocks(const Step& step, int64_t begin, int64_t end, bool backwards) {
+  if (backwards) {
+    for (int64_t block = end; block-- > begin;) Block<Weight, kGates>(step, block);
+  } else {
+    for (int64_t block = begin; block < end; ++block) Block<Weight, kGates>(step, block);
+  }
+}
+
+template <typename Weight>
 inline void RunStep(const Step& step, int64_t begin, int64_t end, bool backwards) {
-  Prepare(step);
   switch (step.cell) {
     case Cell::kLstm:
-      return Blocks<4>(step, begin, end, backwards);
+      return Blocks<Weight, 4>(step, begin, end, backwards);
     case Cell::kGruLinear:
-      return Blocks<3>(step, begin, end, backwards);
+      return Blocks<Weight, 3>(step, begin, end, backwards);
     case Cell::kTanh:
     case Cell::kRelu:
-      return Blocks<1>(step, begin, end, backwards);
+      return Blocks<Weight, 1>(step, begin, end, backwards);
   }
 }
 

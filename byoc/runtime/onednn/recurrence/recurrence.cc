@@ -1,4 +1,4 @@
-// The executable of a recurrent layer of one sample; see recurrence.h.
+// The executable of a recurrent layer of few samples; see recurrence.h.
 #include "onednn/recurrence/recurrence.h"
 
 #include <omp.h>
@@ -21,6 +21,8 @@ using dnnl::memory;
 
 // Less than that is read in a step before other threads would have met.
 constexpr int64_t kBytesOfThread = 64 << 10;
+// More are multiplied as fast by oneDNN.
+constexpr int64_t kMostSamples = 32;
 
 // The first four are the product's.
 enum ArgumentIndex : size_t {
@@ -32,7 +34,6 @@ enum ArgumentIndex : size_t {
   kBias,
   kDst,
   kState,
-  kThreads,
   kFirstOptional
 };
 
@@ -45,11 +46,11 @@ struct Plan {
   Cell cell = Cell::kLstm;
   Kernels kernels;
   PrimitivePointer product;
-  int64_t steps = 0, units = 0, directions = 0, gates = 0, biases = 0;
+  int64_t steps = 0, samples = 1, units = 0, directions = 0, gates = 0, biases = 0;
   int64_t blocks = 0;  // of lanes, in a direction's units
   int threads = 1;
-  int64_t weights_bytes = 0;   // of a direction's recurrent ones
-  int64_t scratch = 0;         // bytes of a thread
+  int64_t weights_bytes = 0;  // of a direction's recurrent ones
+  Real weight = kRealFloat;
   bool first_reverse = false;  // the first direction begins at the last step
   Optional optional;
 };
@@ -79,7 +80,7 @@ class RecurrenceStage final : public MemoryStage {
   void StartCells(const Memories& memories) const {
     if (plan_.cell != Cell::kLstm) return;
     float* state = Data(memories[kState]);
-    const int64_t count = plan_.directions * plan_.units;
+    const int64_t count = plan_.directions * plan_.samples * plan_.units;
     if (plan_.optional.cell) {
       std::copy_n(Data(memories[*plan_.optional.cell]), count, state);
     } else {
@@ -114,36 +115,44 @@ class RecurrenceStage final : public MemoryStage {
   void RunStep(const Memories& memories, int64_t direction, int64_t i, int64_t begin,
                int64_t end) const {
     const Plan& p = plan_;
+    const int64_t row = p.directions * p.units;
     float* outputs = Data(memories[kDst]) + direction * p.units;
-    auto output = [&](int64_t at) { return outputs + at * p.directions * p.units; };
+    auto output = [&](int64_t at) { return outputs + at * p.samples * row; };
     const int64_t place = PlaceOf(direction, i);
     Step step;
     step.cell = p.cell;
+    step.samples = p.samples;
     step.units = p.units;
     step.recurrence = Data<char>(memories[kRecurrence]) + direction * p.weights_bytes;
     step.bias = Data(memories[kBias]) + direction * p.biases * p.units;
-    step.products =
-        Data(memories[kProducts]) + (place * p.directions + direction) * p.gates * p.units;
+    step.products = Data(memories[kProducts]) +
+                    (place * p.samples * p.directions + direction) * p.gates * p.units;
+    step.next_products = p.gates * row;
     if (i > 0) {
       step.before = output(PlaceOf(direction, i - 1));
+      step.next_before = row;
     } else if (p.optional.hidden) {
-      step.before = Data(memories[*p.optional.hidden]) + direction * p.units;
+      step.before = Data(memories[*p.optional.hidden]) + direction * p.samples * p.units;
+      step.next_before = p.units;
     }
-    step.cell_state = Data(memories[kState]) + direction * p.units;
+    step.cell_state = Data(memories[kState]) + direction * p.samples * p.units;
+    step.next_cell_state = p.units;
     step.dst = output(place);
-    step.scratch = Data<char>(memories[kThreads]) + omp_get_thread_num() * p.scratch;
-    p.kernels.run(step, begin, end, i % 2 == 1);
+    step.next_dst = row;
+    p.kernels.run[p.weight](step, begin, end, i % 2 == 1);
   }
 
   void HandOut(const Memories& memories) const {
     const Plan& p = plan_;
     for (int64_t at = 0; at < p.directions && p.optional.last_hidden; ++at) {
-      const int64_t row = PlaceOf(at, p.steps - 1) * p.directions + at;
-      std::copy_n(Data(memories[kDst]) + row * p.units, p.units,
-                  Data(memories[*p.optional.last_hidden]) + at * p.units);
+      for (int64_t sample = 0; sample < p.samples; ++sample) {
+        const int64_t row = (PlaceOf(at, p.steps - 1) * p.samples + sample) * p.directions + at;
+        std::copy_n(Data(memories[kDst]) + row * p.units, p.units,
+                    Data(memories[*p.optional.last_hidden]) + (at * p.samples + sample) * p.units);
+      }
     }
     if (p.optional.last_cell) {
-      std::copy_n(Data(memories[kState]), p.directions * p.units,
+      std::copy_n(Data(memories[kState]), p.directions * p.samples * p.units,
                   Data(memories[*p.optional.last_cell]));
     }
   }
@@ -151,14 +160,7 @@ class RecurrenceStage final : public MemoryStage {
   Plan plan_;
 };
 
-Kernels KernelsHere(bool is_short) {
-  return is_short ? Avx512Bf16Kernels() : ForThisIsa(Avx512Kernels, Avx2Kernels, BaseKernels)();
-}
-
-// Whether weights are in bfloat16.
-bool IsShort(const StepBuilder& b) {
-  return b.Desc("weights").get_data_type() == memory::data_type::bf16;
-}
+Kernels KernelsHere() { return ForThisIsa(Avx512Kernels, Avx2Kernels, BaseKernels)(); }
 
 std::optional<Cell> CellOf(const StepBuilder& b) {
   constexpr std::pair<const char*, Cell> kCells[] = {{"lstm", Cell::kLstm},
@@ -202,14 +204,14 @@ int ThreadsOf(int64_t directions, int64_t bytes) {
 }  // namespace
 
 bool Takes(const StepBuilder& b) {
-  if (b.Get("src").dims[1] != 1 || !CellOf(b) || b.Has("peepholes") || !b.Has("bias")) return false;
+  if (b.Get("src").dims[1] > kMostSamples || !CellOf(b) || b.Has("peepholes") || !b.Has("bias"))
+    return false;
   for (int64_t extent : b.Get("weights").dims) {
     if (extent == 0) return false;
   }
-  // A state of a ReLU may be infinite, which is no sum of two numbers.
-  const bool sums = HasIsa(dnnl::cpu_isa::avx512_core_bf16) && CellOf(b) != Cell::kRelu;
-  if (IsShort(b) && !sums) return false;
   const memory::data_type type = b.Desc("weights").get_data_type();
+  const bool is_short = type == memory::data_type::bf16;
+  if (is_short && KernelsHere().run[kRealShort] == nullptr) return false;
   for (const Operand& operand : b.step().operands) {
     const ResolvedValue& value = b.Get(operand.value);
     const memory::desc desc = b.Desc(operand.value);
@@ -228,9 +230,10 @@ void Build(StepBuilder* b) {
   Plan plan;
   plan.cell = *CellOf(*b);
   const memory::data_type type = b->Desc("weights").get_data_type();
-  const bool is_short = IsShort(*b);
-  plan.kernels = KernelsHere(is_short);
+  plan.kernels = KernelsHere();
+  plan.weight = RealOf(b->Desc("recurrence"), "recurrence");
   plan.steps = b->Get("src").dims[0];
+  plan.samples = b->Get("src").dims[1];
   plan.directions = weights[1];
   plan.gates = weights[3];
   plan.units = weights[4];
@@ -239,8 +242,8 @@ void Build(StepBuilder* b) {
   plan.first_reverse = b->Text("direction") == "reverse";
 
   const int64_t columns = plan.directions * plan.gates * plan.units;
-  const memory::desc src = Plain({plan.steps, weights[2]}, type);
-  const memory::desc products = Plain({plan.steps, columns});
+  const memory::desc src = Plain({plan.steps * plan.samples, weights[2]}, type);
+  const memory::desc products = Plain({plan.steps * plan.samples, columns});
   const memory::desc any = MakeDesc({weights[2], columns}, type, "any");
   plan.product = ProductOf(src, any, products);
   const dnnl::primitive_desc_base& pd = plan.product->desc;
@@ -257,18 +260,18 @@ void Build(StepBuilder* b) {
   // The inputs' weights as one matrix, gates of all directions side by side.
   const memory::desc rows = MakeDesc(weights, type, "acbde");
   const Packing as_matrix = {Packing::Kind::kReread, rows, Plain({weights[2], columns}, type)};
-  // The recurrent ones as blocks of units, those of the last step in pairs where they are short.
+  // The recurrent ones as blocks of units.
   const Dims seen = {plan.directions, plan.units, plan.units,
                      plan.gates};  // of this step, the last
-  const std::string lanes = std::to_string(plan.kernels.lanes);
   const memory::desc in_blocks =
-      MakeDesc(seen, type, is_short ? "aBdC" + lanes + "b2c" : "aBcd" + lanes + "b");
+      plan.weight == kRealShort
+          ? MakeDesc(seen, type, "aBdC16b2c")
+          : MakeDesc(seen, type, "aBcd" + std::to_string(plan.kernels.lanes) + "b");
   const Packing as_blocks = {Packing::Kind::kReread, Plain(b->Get("recurrence").dims, type),
                              MakeDesc(seen, type, "acdb")};
   const auto packed_bytes = static_cast<int64_t>(in_blocks.get_size());
   plan.weights_bytes = packed_bytes / plan.directions;
   plan.threads = ThreadsOf(plan.directions, plan.weights_bytes);
-  plan.scratch = is_short ? AlignUp(ScratchOf(plan.units)) : 0;
   std::vector<MemoryArgument> arguments = {
       {DNNL_ARG_SRC, Argument::Source::kValue, b->Id("src"), src},
       b->Packed(DNNL_ARG_WEIGHTS, b->Id("weights"), pd.weights_desc(), as_matrix),
@@ -277,9 +280,7 @@ void Build(StepBuilder* b) {
       b->Packed(0, b->Id("recurrence"), in_blocks, as_blocks),
       value("bias"),
       value("dst"),
-      own(0, Plain({plan.directions, plan.units})),
-      own(0, MakeDesc({std::max<int64_t>(plan.threads * plan.scratch, 1)}, memory::data_type::u8,
-                      "a"))};
+      own(0, Plain({plan.directions, plan.samples, plan.units}))};
   auto optional = [&](const char* role) -> std::optional<size_t> {
     if (!b->Has(role)) return std::nullopt;
     arguments.push_back(value(role));

@@ -168,6 +168,22 @@ def test_recurrent_layers(name: str, share: float) -> None:
     assert cost(layer, RATES) < 3 * cost(fast, RATES), "no penalty of reference code"
 
 
+@pytest.mark.parametrize(("samples", "share"), [(1, 0.55), (2, 0.75), (32, 0.75)])
+def test_recurrent_layers_of_few_samples_by_our_kernel(samples: int, share: float) -> None:
+    """The inputs' products at a product's reach, the recurrent ones at 0.85 of the peak, or as they are read."""
+    shapes = {"src": (5, samples, 9), "weights": (1, 1, 9, 4, 8), "recurrence": (1, 1, 8, 4, 8)}
+
+    def layer(dtype: str) -> StepFacts:
+        attrs = ir.Recurrent("lstm", "forward")
+        return facts(attrs, (5, samples, 8), "sample_recurrence", dtype=dtype, **shapes)
+
+    reading = operations(layer("float32")) - 2 * 5 * samples * 9 * 32 / 1.05
+    assert reading >= 2 * 5 * samples * 8 * 32 / 0.85 or samples == 1
+    if samples == 32:
+        assert reading == pytest.approx(2 * 5 * samples * 8 * 32 / 0.85)
+    assert time_share(layer("bfloat16"), RATES) == share
+
+
 def test_attention_makes_both_products_for_each_query_and_key() -> None:
     """Three heads of 5 queries and 7 keys of depth 8, which weigh values of width 9, twice."""
     shapes = {"src": (2, 3, 5, 8), "key": (2, 3, 7, 8), "value": (2, 3, 7, 9)}
