@@ -170,7 +170,7 @@ def test_recurrent_layers(name: str, share: float) -> None:
 
 @pytest.mark.parametrize(("samples", "share"), [(1, 0.55), (2, 0.75), (32, 0.75)])
 def test_recurrent_layers_of_few_samples_by_our_kernel(samples: int, share: float) -> None:
-    """The inputs' products at a product's reach, the recurrent ones at 0.85 of the peak, or as they are read."""
+    """The inputs at a product's reach, recurrent products at 0.85 of the peak, or as weights are read."""
     shapes = {"src": (5, samples, 9), "weights": (1, 1, 9, 4, 8), "recurrence": (1, 1, 8, 4, 8)}
 
     def layer(dtype: str) -> StepFacts:
