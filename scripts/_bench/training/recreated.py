@@ -40,6 +40,7 @@ def print_recreated(networks: Iterable[Network], batch: int, rounds: int, option
         inputs, labels = network.batch(batch)
         arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
         count, make = _maker(step)
+        step(**arrays, labels=labels.numpy())  # memory is new in the first
         spent: dict[str, list[float]] = {way: [] for way in WAYS}
         for _ in range(rounds):
             for way, capacities in WAYS.items():

@@ -19,7 +19,7 @@ namespace {
 
 using dnnl::memory;
 
-// Less than that is read in a step before other threads would have met.
+// Less than that is read in a step, again for each sample, before other threads would have met.
 constexpr int64_t kBytesOfThread = 64 << 10;
 // More are multiplied as fast by oneDNN.
 constexpr int64_t kMostSamples = 32;
@@ -271,7 +271,7 @@ void Build(StepBuilder* b) {
                              MakeDesc(seen, type, "acdb")};
   const auto packed_bytes = static_cast<int64_t>(in_blocks.get_size());
   plan.weights_bytes = packed_bytes / plan.directions;
-  plan.threads = ThreadsOf(plan.directions, plan.weights_bytes);
+  plan.threads = ThreadsOf(plan.directions, plan.weights_bytes * plan.samples);
   std::vector<MemoryArgument> arguments = {
       {DNNL_ARG_SRC, Argument::Source::kValue, b->Id("src"), src},
       b->Packed(DNNL_ARG_WEIGHTS, b->Id("weights"), pd.weights_desc(), as_matrix),
