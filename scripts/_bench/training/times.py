@@ -13,8 +13,8 @@ float64, and nothing is timed.  With --layouts the step, compiled again for each
 takes turns with the default and PyTorch.  With --budget SHARE our step is timed beside itself within that
 share of its arena, and PyTorch is left out; with --recreated beside itself with primitives of the backward
 part made again in each step (`recreated.py`).  With --memory nothing is timed: what a step adds to a process
-of each engine's own (`peak_memory.py`).  --kept keeps compilations on disk, so that a second run times at
-once.
+of each engine's own (`peak_memory.py`), and with --reorders what reorders take of our step
+(`reordering.py`).  --kept keeps compilations on disk, so that a second run times at once.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def main(arguments: list[str]) -> int:
         "--engines", nargs="+", help="nchw, channels_last, torch_compile; the first two without it"
     )
     parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--reorders", action="store_true")
     parser.add_argument("--machine", help="the option machine: rates that are not measured now")
     args = parser.parse_args(arguments)
     from .compared_steps import chosen
@@ -53,6 +54,10 @@ def main(arguments: list[str]) -> int:
         from .peak_memory import print_peaks
 
         print_peaks(networks, args.size, args.batch, kept, engines)
+    elif args.reorders:
+        from .reordering import print_reorders
+
+        print_reorders(networks, args.size, args.batch, args.rounds, args.threads, kept)
     elif args.recreated:
         from .recreated import print_recreated
 
