@@ -1,4 +1,4 @@
-"""What reorders take of a step, by oneDNN's own clock; needs torch.
+"""Reorders as a share of a step, by oneDNN's own clock; needs torch.
 
 Each network has a process of its own, in which oneDNN writes down every primitive that it runs and how long
 (``ONEDNN_VERBOSE``).  Conversions of weights, gradients and activations count alike; what kernels of our own
