@@ -7,7 +7,7 @@ as
     28 of them, of ours, for each number of a result, and 21 of oneDNN's
 
 Read off a processor of the Zen 4 kind, one thread, the least time of many runs of windows of 3x3 to 16x16
-over 3 to 12 channels, with 32 to 384 in the result: measured shares are within 0.06 of these.
+over 3 to 12 channels, with 32 to 384 in the result: measured shares are within 0.1 of these.
 """
 
 from __future__ import annotations

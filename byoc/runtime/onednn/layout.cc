@@ -322,6 +322,11 @@ std::optional<Number> NumberOf(const memory::desc& desc) {
   }
 }
 
+bool IsReal(const memory::desc& desc) {
+  const std::optional<Number> number = NumberOf(desc);
+  return number == Number::kFloat || number == Number::kShort;
+}
+
 Real RealOf(const memory::desc& desc, const char* role) {
   const std::optional<Number> number = NumberOf(desc);
   if (number == Number::kFloat) return kRealFloat;

@@ -49,6 +49,9 @@ PhysicalLayout ToPhysical(const dnnl::memory::desc& desc);
 // The type of a tensor's numbers; nothing for one that kernels of our own do not have.
 std::optional<Number> NumberOf(const dnnl::memory::desc& desc);
 
+// Whether they are real ones that these kernels have.
+bool IsReal(const dnnl::memory::desc& desc);
+
 // The same of real numbers; throws Unsupported, with the operand's role, on others.
 Real RealOf(const dnnl::memory::desc& desc, const char* role);
 

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -39,16 +40,11 @@ def print_reorders(
     """Print the table, row by row: means of a step."""
     print("| network | step, ms | reorders | reorders, ms | share |\n| --- | ---: | ---: | ---: | ---: |")
     for network in networks:
-        quiet = dict(os.environ)
-        os.environ |= _LOUD  # which a process reads as it starts
-        try:
-            fresh = multiprocessing.get_context("spawn")
-            with concurrent.futures.ProcessPoolExecutor(1, mp_context=fresh) as pool:
-                task = pool.submit(measured, network.name, size, batch, rounds, threads, options)
-                step, count, spent = task.result()
-        finally:
-            os.environ.clear()
-            os.environ |= quiet
+        fresh = multiprocessing.get_context("spawn")
+        # A process reads its environment as it starts.
+        with mock.patch.dict(os.environ, _LOUD), concurrent.futures.ProcessPoolExecutor(1, fresh) as pool:
+            task = pool.submit(measured, network.name, size, batch, rounds, threads, options)
+            step, count, spent = task.result()
         print(
             f"| {network.name} | {step:.1f} | {count:g} | {spent:.2f} | {spent / step:.2%} |",
             flush=True,

@@ -12,13 +12,11 @@
 #include "onednn/isa.h"
 #include "onednn/layout.h"
 #include "onednn/post_ops/cuts.h"
-#include "onednn/post_ops/post_ops.h"
 
 namespace mxplan::channelwise {
 namespace {
 
 using dnnl::memory;
-using post_ops::PostOp;
 
 // Fewer numbers are done before another thread would have been woken.
 constexpr int64_t kNumbersOfThread = 1 << 15;
@@ -61,7 +59,7 @@ class ChannelwiseStage final : public MemoryStage {
   int threads_;
 };
 
-// What a step does to its channels.
+// A step's effect on its channels.
 struct Channels {
   size_t axis = 0;
   int scale = -1, shift = -1;  // values
@@ -94,11 +92,11 @@ std::optional<Channels> ChannelsOf(const StepBuilder& b) {
   (algorithm == "mul" ? channels.scale : channels.shift) = b.Id("src1");
   const auto& ops = b.step().post_ops;
   auto op = ops.begin();
-  const bool adds = op != ops.end() && op->kind == mxplan::PostOp::Kind::kBinary &&
+  const bool adds = op != ops.end() && op->kind == PostOp::Kind::kBinary &&
                     op->algorithm == "add" && AxisOf(b.Desc(op->value), dst) == axis;
   if (channels.shift < 0 && adds) channels.shift = (op++)->value;
   for (; op != ops.end(); ++op) {
-    if (op->kind != mxplan::PostOp::Kind::kEltwise || !channels.cuts.Add(*op)) return std::nullopt;
+    if (!channels.cuts.Add(*op)) return std::nullopt;
   }
   return channels;
 }
@@ -111,12 +109,8 @@ bool IsRows(const memory::desc& desc, size_t axis) {
 
 // Whether both sides are real, and one of them is short: oneDNN's are as fast in float32.
 bool HasItsTypes(const memory::desc& src, const memory::desc& dst) {
-  const auto type = [](const memory::desc& desc) { return desc.get_data_type(); };
-  const auto is_real = [&](const memory::desc& desc) {
-    return type(desc) == memory::data_type::f32 || type(desc) == memory::data_type::bf16;
-  };
-  return is_real(src) && is_real(dst) &&
-         (type(src) == memory::data_type::bf16 || type(dst) == memory::data_type::bf16);
+  const bool floats = NumberOf(src) == Number::kFloat && NumberOf(dst) == Number::kFloat;
+  return IsReal(src) && IsReal(dst) && !floats;
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 // a kernel of our own; see kernels.h.
 //
 // oneDNN's functions of two tensors take 10 cycles for a vector of them, three times as long as the
-// bytes need; in float32 they take as long.
+// bytes need; in float32 they take no longer than
+// these do.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_CHANNELWISE_CHANNELWISE_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_CHANNELWISE_CHANNELWISE_H_
 

@@ -59,13 +59,9 @@ class FewBitsStage final : public MemoryStage {
     size_t next = kFirstOptional;
     if (product.zero != Zero::kMiddle) product.zero_points = Data<void>(memories[next++]);
     float* scratch = plan_.few() ? nullptr : Data(memories[next++]);
-    std::array<post_ops::PostOp, post_ops::kMaxPostOps> operators;
-    for (size_t i = 0; i < plan_.post_ops.size(); ++i) {
-      operators.at(i) = plan_.post_ops[i];
-      if (operators.at(i).data) operators.at(i).data = Data(memories[next++]);
-    }
+    const post_ops::FilledIn operators(plan_.post_ops, [&] { return Data(memories[next++]); });
     product.post_ops = operators.data();
-    product.post_op_count = static_cast<int64_t>(plan_.post_ops.size());
+    product.post_op_count = operators.count();
     const Product& ready = product;
     if (plan_.threads == 1) {
       Run(ready, scratch, 0, 1);

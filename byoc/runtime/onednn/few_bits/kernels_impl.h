@@ -19,12 +19,7 @@ constexpr int64_t kBlocksOfPass = 288 / kMostRows, kRowsOfPass = kBlocksOfPass *
 constexpr int64_t kTogether = 128 / kTile, kFewBlocks = 8;
 static_assert(kDepth % kWordBits == 0, "whole words of any number of bits");
 
-using UnalignedInts = int32_t __attribute__((vector_size(4 * MXPLAN_LANES), aligned(4), may_alias));
 using Bytes = uint8_t __attribute__((vector_size(MXPLAN_LANES)));
-
-MXPLAN_INLINE Ints LoadWords(const int32_t* from) {
-  return *reinterpret_cast<const UnalignedInts*>(from);
-}
 
 // Numbers of kBits as they come out of words, those around 0 where `kZero` is the middle.
 template <int kBits, Zero kZero>

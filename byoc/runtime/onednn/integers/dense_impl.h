@@ -1,4 +1,6 @@
 // Dense sums; included behind result_impl.h, once for each instruction set.
+#include "onednn/vectors/counts_impl.h"
+
 namespace mxplan::integers {
 namespace {
 
@@ -128,26 +130,6 @@ struct PanelOfPixels {
     }
   }
 
-  // Tiles of about the same size: the weights that each reads are loaded for as many pixels.
-  template <int kPixels, bool kSigned, bool kPlain>
-  MXPLAN_INLINE void Line(const uint8_t* src, int64_t to, int64_t count) {
-    for (int64_t tiles = (count + kPixels - 1) / kPixels; tiles > 0; --tiles) {
-      const int64_t pixels = (count + tiles - 1) / tiles;
-      Sized<kPixels, kSigned, kPlain>(src, to, pixels);
-      src += pixels * product.src_pixel;
-      to += pixels * product.result.pixel;
-      count -= pixels;
-    }
-  }
-
-  template <int kPixels, bool kSigned, bool kPlain>
-  MXPLAN_INLINE void Sized(const uint8_t* src, int64_t to, int64_t pixels) {
-    if constexpr (kPixels > 1) {
-      if (pixels < kPixels) return Sized<kPixels - 1, kSigned, kPlain>(src, to, pixels);
-    }
-    Some<kPixels, kSigned, kPlain>(src, to);
-  }
-
   template <int kPixels, bool kSigned, bool kPlain>
   inline void Lines(int64_t begin, int64_t end) {
     while (begin < end) {
@@ -156,7 +138,11 @@ struct PanelOfPixels {
       const int64_t there = line - product.first_line;
       const uint8_t* src = product.src.data + there / product.lines * product.src_image +
                            there % product.lines * product.src_line + at * product.src_pixel;
-      Line<kPixels, kSigned, kPlain>(src, begin * product.result.pixel + panel.channel, count);
+      const int64_t dst = begin * product.result.pixel + panel.channel;
+      InParts<kPixels>(count, [&](auto pixels, int64_t first) {
+        Some<pixels, kSigned, kPlain>(src + first * product.src_pixel,
+                                      dst + first * product.result.pixel);
+      });
       begin += count;
     }
   }
@@ -182,18 +168,6 @@ inline void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t c
   }
 }
 
-// A panel of up to kMost vectors.
-template <int kMost>
-inline void RunBlocks(const Dense& product, int64_t begin, int64_t end, int64_t channel,
-                      int64_t channels) {
-  if constexpr (kMost > 1) {
-    if (channels <= (kMost - 1) * kLanes) {
-      return RunBlocks<kMost - 1>(product, begin, end, channel, channels);
-    }
-  }
-  RunPanel<kMost>(product, begin, end, channel, channels);
-}
-
 // Every panel of some pixels, which stay in cache meanwhile.
 inline void RunDense(const Dense& product, int64_t begin, int64_t end, int64_t first_channel,
                      int64_t channels) {
@@ -210,7 +184,9 @@ inline void RunDense(const Dense& product, int64_t begin, int64_t end, int64_t f
     for (int64_t p = 0; p < panels; ++p) {
       const int64_t first = vectors * p / panels * kLanes;
       const int64_t last = std::min(vectors * (p + 1) / panels * kLanes, channels);
-      RunBlocks<kMost>(product, from, to, first_channel + first, last - first);
+      WithConstant<kMost>((last - first + kLanes - 1) / kLanes, [&](auto some) {
+        RunPanel<some>(product, from, to, first_channel + first, last - first);
+      });
     }
   }
 }

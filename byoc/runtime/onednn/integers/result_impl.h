@@ -22,12 +22,6 @@ namespace {
 
 MXPLAN_INLINE Ints AllOf(int32_t word) { return Ints{} + word; }
 
-MXPLAN_INLINE Ints LoadWords(const void* from) {
-  Ints words;
-  std::memcpy(&words, from, sizeof(words));
-  return words;
-}
-
 // How many of a pixel's `count` numbers the vector `v` has.
 MXPLAN_INLINE int64_t CountOf(int64_t count, int64_t v) {
   return std::min<int64_t>(std::max<int64_t>(count - v * kLanes, 0), kLanes);

@@ -25,19 +25,15 @@ class IntegerStage : public MemoryStage {
       : MemoryStage(arguments), numbers_(std::move(numbers)), threads_(threads) {}
 
   void Execute(dnnl_stream_t, const Memories& memories) const final {
-    std::array<PostOp, post_ops::kMaxPostOps> operators;
     Source src = numbers_.src;
     Result result = numbers_.result;
     src.data = Data<uint8_t>(memories[kSrc]);
     result.dst = Data<uint8_t>(memories[kDst]);
     size_t at = kRest;
     for (Role role : numbers_.roles) Put(role, memories[at++], &src, &result);
-    for (size_t i = 0; i < numbers_.post_ops.size(); ++i) {
-      operators.at(i) = numbers_.post_ops[i];
-      if (operators.at(i).data) operators.at(i).data = Data(memories[at++]);
-    }
+    const post_ops::FilledIn operators(numbers_.post_ops, [&] { return Data(memories[at++]); });
     result.output.post_ops = operators.data();
-    result.output.post_op_count = static_cast<int>(numbers_.post_ops.size());
+    result.output.post_op_count = operators.count();
     if (EndsInRelu(result)) --result.output.post_op_count;
     Run(memories, src, result);
   }

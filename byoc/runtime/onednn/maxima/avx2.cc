@@ -32,24 +32,6 @@ MXPLAN_INLINE void StoreFirst(uint8_t* to, int64_t count, Bytes x) {
   Store(bytes, x);
   std::memcpy(to, bytes, static_cast<size_t>(count));
 }
-// Numbers in bfloat16 as unsigned integers in their order, from that of -inf on: with the sign the
-// other way around, negative ones with all bits so.  What is no number comes behind +inf.
-constexpr int16_t kSign = -0x8000, kBelow = 0x7f;
-template <Element kElement>
-MXPLAN_INLINE Bytes Key(Bytes x) {
-  if constexpr (kElement != Element::kShort) return x;
-  const Bytes turned = _mm256_or_si256(_mm256_srai_epi16(x, 15), _mm256_set1_epi16(kSign));
-  return _mm256_sub_epi16(_mm256_xor_si256(x, turned), _mm256_set1_epi16(kBelow));
-}
-template <Element kElement>
-MXPLAN_INLINE Bytes Back(Bytes key) {
-  if constexpr (kElement != Element::kShort) return key;
-  const Bytes x = _mm256_add_epi16(key, _mm256_set1_epi16(kBelow));
-  const Bytes positive = _mm256_srai_epi16(x, 15);
-  const Bytes turned =
-      _mm256_or_si256(_mm256_xor_si256(positive, _mm256_set1_epi16(-1)), _mm256_set1_epi16(kSign));
-  return _mm256_xor_si256(x, turned);
-}
 template <Element kElement>
 MXPLAN_INLINE Bytes Least() {
   return kElement == Element::kSigned ? _mm256_set1_epi8(-128) : _mm256_setzero_si256();

@@ -25,24 +25,6 @@ MXPLAN_INLINE Bytes LoadFirst(const uint8_t* from, int64_t count) {
 MXPLAN_INLINE void StoreFirst(uint8_t* to, int64_t count, Bytes x) {
   _mm512_mask_storeu_epi8(to, FirstOf(count), x);
 }
-// Numbers in bfloat16 as unsigned integers in their order, from that of -inf on: with the sign the
-// other way around, negative ones with all bits so.  What is no number comes behind +inf.
-constexpr int16_t kSign = -0x8000, kBelow = 0x7f;
-template <Element kElement>
-MXPLAN_INLINE Bytes Key(Bytes x) {
-  if constexpr (kElement != Element::kShort) return x;
-  const Bytes turned = _mm512_or_si512(_mm512_srai_epi16(x, 15), _mm512_set1_epi16(kSign));
-  return _mm512_sub_epi16(_mm512_xor_si512(x, turned), _mm512_set1_epi16(kBelow));
-}
-template <Element kElement>
-MXPLAN_INLINE Bytes Back(Bytes key) {
-  if constexpr (kElement != Element::kShort) return key;
-  const Bytes x = _mm512_add_epi16(key, _mm512_set1_epi16(kBelow));
-  const Bytes positive = _mm512_srai_epi16(x, 15);
-  const Bytes turned =
-      _mm512_or_si512(_mm512_xor_si512(positive, _mm512_set1_epi16(-1)), _mm512_set1_epi16(kSign));
-  return _mm512_xor_si512(x, turned);
-}
 template <Element kElement>
 MXPLAN_INLINE Bytes Least() {
   return kElement == Element::kSigned ? _mm512_set1_epi8(-128) : _mm512_setzero_si512();

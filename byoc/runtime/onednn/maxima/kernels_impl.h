@@ -1,8 +1,8 @@
 // The kernel for vectors of kVector bytes; included once for each instruction set, behind its
-// operations on them (Bytes, Load, LoadFirst, Store, StoreFirst, and of elements Least, Larger, Key
-// and Back).  Everything is in an unnamed namespace.
+// operations on them (Bytes, Load, LoadFirst, Store, StoreFirst, and of elements Least and Larger).
+// Everything is in an unnamed namespace.
 //
-// Elements are compared as integers: Key makes those of an element, and Back elements of them.
+// Elements are compared as integers: Key makes those of elements, and Back elements of them.
 #include <algorithm>
 #include <cstring>
 
@@ -13,6 +13,23 @@ constexpr int kTogether = 4;  // vectors of a row
 // Padding, as bits.
 constexpr uint8_t kLeastSigned = 128;
 constexpr uint16_t kLeastShort = 0xff80;
+
+// Numbers in bfloat16 as unsigned integers in their order, from that of -inf on: with the sign the
+// other way around, negative ones with all bits so.  What is no number comes behind +inf.
+using Words = int16_t __attribute__((vector_size(kVector)));
+constexpr int16_t kSign = -0x8000, kBelow = 0x7f, kTop = 15;
+template <Element kElement>
+MXPLAN_INLINE Bytes Key(Bytes elements) {
+  if constexpr (kElement != Element::kShort) return elements;
+  const Words x = reinterpret_cast<Words>(elements);
+  return reinterpret_cast<Bytes>((x ^ (x >> kTop | kSign)) - kBelow);
+}
+template <Element kElement>
+MXPLAN_INLINE Bytes Back(Bytes keys) {
+  if constexpr (kElement != Element::kShort) return keys;
+  const Words x = reinterpret_cast<Words>(keys) + kBelow;
+  return reinterpret_cast<Bytes>(x ^ (~(x >> kTop) | kSign));
+}
 
 // The elements of a window along an axis that are no padding.
 struct Taken {

@@ -16,8 +16,8 @@ struct Cuts {
 
   // False, and nothing added, for one that does something else.
   bool Add(const mxplan::PostOp& op) {
-    const bool relu = op.algorithm == "relu" && op.alpha == 0;
     if (op.kind != mxplan::PostOp::Kind::kEltwise) return false;
+    const bool relu = op.algorithm == "relu" && op.alpha == 0;
     if (!relu && op.algorithm != "clip" && op.algorithm != "clip_v2") return false;
     const float low = relu ? 0 : static_cast<float>(op.alpha);
     const float high = relu ? std::numeric_limits<float>::infinity() : static_cast<float>(op.beta);

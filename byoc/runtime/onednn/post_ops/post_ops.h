@@ -2,6 +2,7 @@
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_POST_OPS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_POST_OPS_H_
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -19,6 +20,24 @@ PostOp FunctionOf(const std::string& algorithm, double alpha, double beta);
 // In their order, kMaxPostOps at most; throws Unsupported for what kernels do not have.
 // `data` is not null where an operand has to be filled in.  `axis` is that of dst's channels.
 std::vector<PostOp> PostOpsOf(const StepBuilder& b, size_t axis = 1);
+
+// Post-ops with the operands of a call: next() gives the data of each that has one, in their order.
+class FilledIn {
+ public:
+  template <typename Next>
+  FilledIn(const std::vector<PostOp>& post_ops, const Next& next) : count_(post_ops.size()) {
+    for (size_t i = 0; i < count_; ++i) {
+      operators_.at(i) = post_ops[i];
+      if (post_ops[i].data) operators_.at(i).data = next();
+    }
+  }
+  const PostOp* data() const { return operators_.data(); }
+  int count() const { return static_cast<int>(count_); }
+
+ private:
+  std::array<PostOp, kMaxPostOps> operators_;
+  size_t count_;
+};
 
 // True if PostOpsOf takes all that the step has.
 bool HasPostOps(const StepBuilder& b);

@@ -3,12 +3,13 @@
 // linker never takes one set's code for another's.
 #include "onednn/post_ops/apply_impl.h"
 #include "onednn/recurrence/kernels.h"
+#include "onednn/vectors/counts_impl.h"
 #include "onednn/vectors/numbers_impl.h"
 
 namespace mxplan::recurrence {
 namespace {
 
-constexpr int64_t kMostSamples = 8;
+constexpr int64_t kMostTogether = 8;             // samples
 constexpr int64_t kSums = kLanes > 8 ? 24 : 12;  // of the registers that there are
 
 // The first `count` of kLanes numbers; zeros where there are none.
@@ -55,10 +56,9 @@ struct Rows<Short, kGates> {
   MXPLAN_INLINE void Read(int64_t i, Vec (*rows)[kGates]) const {
 #pragma GCC unroll 4
     for (int64_t g = 0; g < kGates; ++g) {
-      Ints words;
-      std::memcpy(&words, weights + g * gate + i * kLanes, sizeof(words));
+      const Ints words = LoadWords(weights + g * gate + i * kLanes);
       rows[0][g] = Widened(words);
-      rows[1][g] = reinterpret_cast<Vec>(words & static_cast<int32_t>(0xffff0000U));
+      rows[1][g] = WidenedHigh(words);
     }
   }
 };
@@ -147,25 +147,13 @@ inline __attribute__((noinline)) void Together(const Step& step, int64_t first, 
   for (int64_t s = 0; s < kSamples; ++s) Finish<kGates>(step, first, sample + s, sums[s]);
 }
 
-template <typename Weight, int kGates, int kSamples>
-MXPLAN_INLINE void Group(const Step& step, int64_t first, int64_t sample, int64_t samples) {
-  if constexpr (kSamples > 1) {
-    if (samples < kSamples)
-      return Group<Weight, kGates, kSamples - 1>(step, first, sample, samples);
-  }
-  Together<Weight, kGates, kSamples>(step, first, sample);
-}
-
-// Samples whose sums fill the registers, in groups of about the same size.
+// As many samples together as have sums that fill the registers.
 template <typename Weight, int kGates>
 MXPLAN_INLINE void Block(const Step& step, int64_t block) {
-  constexpr int64_t kMost = kSums / kGates < kMostSamples ? kSums / kGates : kMostSamples;
-  const int64_t groups = (step.samples + kMost - 1) / kMost;
-  for (int64_t group = 0; group < groups; ++group) {
-    const int64_t sample = step.samples * group / groups;
-    const int64_t end = step.samples * (group + 1) / groups;
-    Group<Weight, kGates, kMost>(step, block * kLanes, sample, end - sample);
-  }
+  constexpr int64_t kMost = kSums / kGates < kMostTogether ? kSums / kGates : kMostTogether;
+  InParts<kMost>(step.samples, [&](auto samples, int64_t first) {
+    Together<Weight, kGates, samples>(step, block * kLanes, first);
+  });
 }
 
 template <typename Weight, int kGates>

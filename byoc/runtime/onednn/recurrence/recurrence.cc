@@ -204,8 +204,8 @@ int ThreadsOf(int64_t directions, int64_t bytes) {
 }  // namespace
 
 bool Takes(const StepBuilder& b) {
-  if (b.Get("src").dims[1] > kMostSamples || !CellOf(b) || b.Has("peepholes") || !b.Has("bias"))
-    return false;
+  const bool few = b.Get("src").dims[1] <= kMostSamples;
+  if (!few || !CellOf(b) || b.Has("peepholes") || !b.Has("bias")) return false;
   for (int64_t extent : b.Get("weights").dims) {
     if (extent == 0) return false;
   }
@@ -260,9 +260,8 @@ void Build(StepBuilder* b) {
   // The inputs' weights as one matrix, gates of all directions side by side.
   const memory::desc rows = MakeDesc(weights, type, "acbde");
   const Packing as_matrix = {Packing::Kind::kReread, rows, Plain({weights[2], columns}, type)};
-  // The recurrent ones as blocks of units.
-  const Dims seen = {plan.directions, plan.units, plan.units,
-                     plan.gates};  // of this step, the last
+  // The recurrent ones as blocks of this step's units, which stand in front of the last one's.
+  const Dims seen = {plan.directions, plan.units, plan.units, plan.gates};
   const memory::desc in_blocks =
       plan.weight == kRealShort
           ? MakeDesc(seen, type, "aBdC16b2c")

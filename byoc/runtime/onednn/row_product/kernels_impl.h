@@ -44,18 +44,10 @@ struct Together {
 template <>
 struct Together<Short, Short> {
   static constexpr int64_t kCount = 2 * kLanes;
-  static MXPLAN_INLINE Ints Load(const Short* from) {
-    Ints words;
-    __builtin_memcpy(&words, from, sizeof(words));
-    return words;
-  }
-  static MXPLAN_INLINE Vec High(Ints words) {
-    return reinterpret_cast<Vec>(words & static_cast<int32_t>(0xffff0000U));
-  }
   static MXPLAN_INLINE void Add(const Short* filter, const Short* src, Vec* sum) {
-    const Ints a = Load(filter), b = Load(src);
+    const Ints a = LoadWords(filter), b = LoadWords(src);
     *sum += Widened(a) * Widened(b);
-    *sum += High(a) * High(b);
+    *sum += WidenedHigh(a) * WidenedHigh(b);
   }
 };
 

@@ -4,7 +4,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -37,19 +36,15 @@ class RowProductStage final : public MemoryStage {
         kernel_(kernel) {}
 
   void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
-    std::array<post_ops::PostOp, post_ops::kMaxPostOps> operators;
     RowProduct product = product_;
     const void* src = Data<void>(memories[kSrc]);
     void* dst = Data<void>(memories[kDst]);
     product.filters = Data<void>(memories[kWeights]);
     size_t at = kRest;
     if (bias_) product.bias = Data(memories[at++]);
-    for (size_t i = 0; i < post_ops_.size(); ++i) {
-      operators.at(i) = post_ops_[i];
-      if (operators.at(i).data) operators.at(i).data = Data(memories[at++]);
-    }
+    const post_ops::FilledIn operators(post_ops_, [&] { return Data(memories[at++]); });
     product.post_ops = operators.data();
-    product.post_op_count = static_cast<int64_t>(post_ops_.size());
+    product.post_op_count = operators.count();
     if (threads_ == 1) {  // a team of one would cost as much as a small product
       kernel_(product, src, 0, columns_, dst);
       return;

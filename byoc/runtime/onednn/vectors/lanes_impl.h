@@ -25,6 +25,12 @@ using Unaligned = float __attribute__((vector_size(4 * MXPLAN_LANES), aligned(4)
 MXPLAN_INLINE Vec Broadcast(float number) { return number - Vec{}; }
 MXPLAN_INLINE Vec Load(const float* from) { return *reinterpret_cast<const Unaligned*>(from); }
 MXPLAN_INLINE void Store(float* to, Vec vec) { *reinterpret_cast<Unaligned*>(to) = vec; }
+// A word in each lane, from anywhere.
+MXPLAN_INLINE Ints LoadWords(const void* from) {
+  Ints words;
+  __builtin_memcpy(&words, from, sizeof(words));
+  return words;
+}
 template <int64_t kHalf, int64_t kSecond, int64_t... kLane>
 MXPLAN_INLINE Vec Crossed(Vec a, Vec b, std::integer_sequence<int64_t, kLane...>) {
   // Lanes whose bit `kHalf` is 0 are of a, the others of b; kSecond of them 1 moves to their mates.

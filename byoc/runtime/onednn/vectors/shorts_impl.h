@@ -25,6 +25,11 @@ MXPLAN_INLINE Ints InLowHalves(Shorts numbers) { return __builtin_convertvector(
 // Numbers in low halves of words in float32.
 MXPLAN_INLINE Vec Widened(Ints numbers) { return reinterpret_cast<Vec>(numbers << kHalf); }
 
+// Those in high halves, whatever the low ones are.
+MXPLAN_INLINE Vec WidenedHigh(Ints numbers) {
+  return reinterpret_cast<Vec>(numbers & static_cast<int32_t>(0xffff0000U));
+}
+
 #ifdef MXPLAN_BF16_INSTRUCTIONS
 
 MXPLAN_INLINE uint32_t FirstBits(int64_t count) {

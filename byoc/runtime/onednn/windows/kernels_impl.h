@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "onednn/post_ops/apply_impl.h"
+#include "onednn/vectors/counts_impl.h"
 #include "onednn/vectors/numbers_impl.h"
 #include "onednn/windows/kernels.h"
 
@@ -14,12 +15,6 @@ namespace {
 constexpr int64_t kPairBytes = 4;
 constexpr int64_t kGroupBytes = kLanes * kPairBytes;  // of weights that are loaded together
 constexpr int kMost = 4;                              // vectors of channels together
-
-MXPLAN_INLINE Ints LoadWords(const void* from) {
-  Ints words;
-  std::memcpy(&words, from, sizeof(words));
-  return words;
-}
 
 // A pair for all lanes; one that is not whole has 0 behind its number.
 template <bool kWhole>
@@ -123,43 +118,22 @@ struct Panel {
     }
   }
 
-  // Tiles of about the same size: the weights that each reads are loaded for as many pixels.
-  template <int kPixels, bool kCut, typename Dst>
-  MXPLAN_INLINE void Line(const uint8_t* src, int64_t at) const {
-    int64_t left = lines.pixels;
-    for (int64_t tiles = (left + kPixels - 1) / kPixels; tiles > 0; --tiles) {
-      const int64_t pixels = (left + tiles - 1) / tiles;
-      Sized<kPixels, kCut, Dst>(src, at, pixels);
-      src += pixels * lines.src_pixel;
-      at += pixels * lines.pixel;
-      left -= pixels;
-    }
-  }
-
-  template <int kPixels, bool kCut, typename Dst>
-  MXPLAN_INLINE void Sized(const uint8_t* src, int64_t at, int64_t pixels) const {
-    if constexpr (kPixels > 1) {
-      if (pixels < kPixels) return Sized<kPixels - 1, kCut, Dst>(src, at, pixels);
-    }
-    Some<kPixels, kCut, Dst>(src, at);
-  }
-
   template <bool kCut, typename Dst>
   inline void All() const {
     // Sums and the weights and numbers that they meet fill the registers.
     constexpr int kPixels = kVectors == 4 ? 6 : kVectors == 3 ? 8 : 12;
-    const int64_t first = lines.first + channel / kLanes * lines.vector;
     for (int64_t i = 0; i < lines.count; ++i) {
-      Line<kPixels, kCut, Dst>(lines.src + i * lines.src_line, first + i * lines.line);
+      const uint8_t* src = lines.src + i * lines.src_line;
+      const int64_t to = lines.first + channel / kLanes * lines.vector + i * lines.line;
+      InParts<kPixels>(lines.pixels, [&](auto pixels, int64_t first) {
+        Some<pixels, kCut, Dst>(src + first * lines.src_pixel, to + first * lines.pixel);
+      });
     }
   }
 };
 
 template <int kVectors>
-inline void RunPanel(const Lines& lines, const Output& output, int64_t first, int64_t vectors) {
-  if constexpr (kVectors > 1) {
-    if (vectors < kVectors) return RunPanel<kVectors - 1>(lines, output, first, vectors);
-  }
+inline void RunPanel(const Lines& lines, const Output& output, int64_t first) {
   const Panel<kVectors> panel(lines, output, first);
   const bool is_short = lines.number == kRealShort;
   if (lines.is_cut) {
@@ -170,12 +144,9 @@ inline void RunPanel(const Lines& lines, const Output& output, int64_t first, in
 }
 
 inline void Run(const Lines& lines, const Output& output) {
-  const int64_t vectors = lines.channels / kLanes;
-  const int64_t panels = (vectors + kMost - 1) / kMost;  // of about the same number of vectors
-  for (int64_t p = 0; p < panels; ++p) {
-    const int64_t first = vectors * p / panels, last = vectors * (p + 1) / panels;
-    RunPanel<kMost>(lines, output, first * kLanes, last - first);
-  }
+  InParts<kMost>(lines.channels / kLanes, [&](auto vectors, int64_t first) {
+    RunPanel<vectors>(lines, output, first * kLanes);
+  });
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <utility>
 
@@ -45,16 +44,12 @@ class WindowsStage final : public MemoryStage {
         kernels_(kernels) {}
 
   void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
-    std::array<PostOp, post_ops::kMaxPostOps> operators;
     Output output;
     size_t at = kRest;
     if (bias_) output.bias = Data(memories[at++]);
-    for (size_t i = 0; i < post_ops_.size(); ++i) {
-      operators.at(i) = post_ops_[i];
-      if (operators.at(i).data) operators.at(i).data = Data(memories[at++]);
-    }
+    const post_ops::FilledIn operators(post_ops_, [&] { return Data(memories[at++]); });
     output.post_ops = operators.data();
-    output.post_op_count = static_cast<int>(post_ops_.size());
+    output.post_op_count = operators.count();
     if (threads_ == 1) return Run(memories, output, 0, 1);
 #pragma omp parallel num_threads(threads_)
     Run(memories, output, omp_get_thread_num(), omp_get_num_threads());
@@ -89,11 +84,6 @@ class WindowsStage final : public MemoryStage {
 
 bool IsInBlocks(const memory::desc& desc) {
   return SamePlacement(desc, MakeDesc(desc.get_dims(), desc.get_data_type(), "aBcd16b"));
-}
-
-bool IsReal(const memory::desc& desc) {
-  return desc.get_data_type() == memory::data_type::f32 ||
-         desc.get_data_type() == memory::data_type::bf16;
 }
 
 bool HasItsNumbers(StepBuilder* b) {

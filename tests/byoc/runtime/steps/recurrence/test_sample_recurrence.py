@@ -22,7 +22,7 @@ KERNEL = "sample_recurrence"
 CELLS: tuple[ir.RecurrentCell, ...] = ("lstm", "gru_linear", "tanh", "relu")
 COUNTS = {"lstm": (4, 4), "gru": (3, 3), "gru_linear": (3, 4), "tanh": (1, 1), "relu": (1, 1)}
 """Gates and biases of a unit."""
-TYPES = ("float32", "bfloat16") if library.isa().startswith("avx512") else ("float32",)
+TYPES = ("float32", "bfloat16") if "avx512" in library.isa() else ("float32",)
 """Weights in bfloat16 want AVX-512."""
 
 
