@@ -22,7 +22,7 @@ from .execution.executable import Executable
 from .export.files import check_destination
 from .frontend.formats import Format, format_of
 from .frontend.parameters import Parameters, parameters_of
-from .frontend.stated_inputs import Shape, StatedInputs
+from .frontend.stated_inputs import CAPACITY, Shape, StatedInputs
 from .frontend.torch import Examples, is_torch
 from .options import Options
 from .targets import DEFAULT, TVM, TargetText
@@ -41,6 +41,8 @@ def compile(
     *,
     shapes: Mapping[str, Shape] | None = None,
     bounds: Mapping[str, Sequence[int]] | None = None,
+    states: Mapping[str, str] | None = None,
+    capacity: int = CAPACITY,
     params: Parameters | None = None,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
@@ -62,6 +64,9 @@ def compile(
         In ONNX a dimension with a name stays open, and each call brings its own number.
     bounds : the smallest and the largest number of open dimensions: ``{"batch": (1, 32)}``. Calls with
         others are refused, and what holds within them may be taken for granted.
+    states : results that are inputs of the next call, by the names of these: ``{"past_key": "present_key"}``.
+        The executable keeps them, and is called through :meth:`Executable.session`.
+    capacity : rows that there is room for in states that grow by some rows in each call.
     params : for Relax and Relay, values of parameters by their names: arrays, or a file (.npz of numpy,
         .params of ``save_param_dict``). They become constants; the other parameters are the inputs.
     args, kwargs : example inputs of a ``torch.nn.Module``, by position and by name.
@@ -86,7 +91,8 @@ def compile(
     made = Options.of(options)
     if device_properties is not None:
         made = replace(made, device_properties=os.fspath(device_properties))
-    return _compiled(model, target, StatedInputs.of(shapes, bounds), made, progress, None)
+    stated = StatedInputs.of(shapes, bounds, states, capacity)
+    return _compiled(model, target, stated, made, progress, None)
 
 
 def tune(
@@ -96,6 +102,8 @@ def tune(
     *,
     shapes: Mapping[str, Shape] | None = None,
     bounds: Mapping[str, Sequence[int]] | None = None,
+    states: Mapping[str, str] | None = None,
+    capacity: int = CAPACITY,
     params: Parameters | None = None,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
@@ -110,8 +118,8 @@ def tune(
 
     Parameters
     ----------
-    model, target, shapes, bounds, params, args, kwargs, dynamic_shapes, options, progress : as for
-        :func:`compile`; ``tune`` is ``measure``.
+    model, target, shapes, bounds, states, capacity, params, args, kwargs, dynamic_shapes, options, progress :
+        as for :func:`compile`; ``tune`` is ``measure``.
     output : a file for the records, which the option ``tuning_records`` takes; what it holds already is
         known. Without one they are kept in the cache folder alone.
     remote : measure on that machine, and compile for it; records are those of that machine.
@@ -134,7 +142,7 @@ def tune(
     model = _relax_of_torch(model, Examples(args, kwargs or {}, dynamic_shapes), shapes)
     model, shapes = _opened(model, shapes, params)
     records = None if output is None else check_destination(output, Path(output).suffix)
-    inputs = StatedInputs.of(shapes, bounds)
+    inputs = StatedInputs.of(shapes, bounds, states, capacity)
     if remote is None:
         return _compiled(model, target, inputs, options, progress, records)
     from .remote.address import Remote

@@ -18,12 +18,13 @@ from .byoc.backend import Backend, DeviceBackend, DeviceChoice
 from .cache.compile_cache import CompileCache
 from .errors import InvalidInputError, MxplanError, UnsupportedError
 from .execution.executable import METADATA, Executable, TargetDevice, metadata_text
-from .execution.signature import OUTPUTS, signature_of
+from .execution.signature import OUTPUTS, State, signature_of
 from .frontend.onnx import import_model, input_names, output_names, read_model
 from .frontend.relax.relax_bounds import bounds_of, check_names
 from .frontend.relax.relax_checks import check_module
 from .frontend.relax.unknown_shapes import unknown_shape
 from .frontend.stated_inputs import StatedInputs
+from .frontend.states import keep_states
 from .options import Options
 from .passes.devices import Beside
 from .passes.sizes import named_batch
@@ -68,9 +69,12 @@ def build(
         recorder.determinism = place.determinism(measured=options.tunes)
     start = time.perf_counter()
     mod, inputs, outputs = _import(model, stated)
+    states: tuple[State, ...] = ()
+    if stated.states:
+        mod, inputs, outputs, states = keep_states(mod, stated.states, stated.capacity, inputs, outputs)
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
     bounds = bounds_of(mod["main"]) | stated.bounds
-    signature = replace(signature_of(mod["main"], inputs, outputs), bounds=bounds)
+    signature = replace(signature_of(mod["main"], inputs, outputs), bounds=bounds, states=states)
     works = bool(backends) and not environment.disabled()
     batch = named_batch(mod, bounds, options.batch_sizes) if target.has_gpu and works else None
     rates = wanted_rates(options, place.threads, place.rates, weighs=works and not target.is_gpu)

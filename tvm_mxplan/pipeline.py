@@ -22,6 +22,7 @@ from .operator_options import with_operators
 from .options import Options
 from .passes.borders import MarkState, PropagateLayouts, StoreState
 from .passes.canonicalize import (
+    AttendCaches,
     FoldConstants,
     MultiplyEinsums,
     NameSymbols,
@@ -64,6 +65,7 @@ from .passes.region import (
     PartitionRegions,
 )
 from .passes.sizes import DispatchSizes, NamedBatch, SpecializeSizes
+from .passes.storage.rows_in_place import NoteRowsInPlace
 from .passes.storage.tvm_pipeline import default_pipeline
 from .phases import Compilation, Passes, Phase, check_names
 from .pipeline_registration import NAME
@@ -102,6 +104,7 @@ def canonicalize(c: Compilation) -> Passes:
         NameSymbols(),
         FoldConstants(),
         RecoverAttention(),
+        AttendCaches(),
         *rows,
         SplitLongSums(),
         relax.transform.CanonicalizeBindings(),
@@ -199,7 +202,8 @@ def plan_memory(c: Compilation) -> Passes:
 
 
 def report(c: Compilation) -> Passes:
-    return [*(c.recorder.planned(backend) for backend in c.backends), c.recorder.left_to_tvm()]
+    noted = NoteRowsInPlace()  # while regions have their programs
+    return [noted, *(c.recorder.planned(backend) for backend in c.backends), c.recorder.left_to_tvm()]
 
 
 def emit_modules(c: Compilation) -> Passes:

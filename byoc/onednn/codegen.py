@@ -366,6 +366,7 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "reduction": _reduction,
     "recurrent": recurrent.translate,
     "attention": attention.translate,
+    "cached_attention": attention.translate_cached,
     "rotary": rows.rotary,
     "rms_norm": rows.rms_norm,
     "few_bits_product": few_bits.translate,

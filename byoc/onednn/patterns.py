@@ -32,6 +32,7 @@ from tvm_mxplan.operators.attention import ROTARY
 from tvm_mxplan.operators.gate import GATE
 from tvm_mxplan.operators.recurrent import GATES, PREFIX, register
 from tvm_mxplan.operators.registration import Operator
+from tvm_mxplan.operators.row_caches import CACHED_ATTENTION
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
@@ -169,6 +170,11 @@ def _attention() -> tuple[DFPattern, dict[str, DFPattern]]:
     return is_op(attention_operator.NAME)(varg_default_wildcard=True), {}
 
 
+def _cached_attention() -> tuple[DFPattern, dict[str, DFPattern]]:
+    CACHED_ATTENTION.register()
+    return is_op(CACHED_ATTENTION.full_name)(varg_default_wildcard=True), {}
+
+
 _SPATIAL = ("1d", "2d", "3d")
 
 _CONVOLUTIONS = [f"nn.conv{n}" for n in _SPATIAL]
@@ -243,6 +249,7 @@ COMPOSITES: list[Row] = [
         for operator in (recurrent_training.TRAINING, recurrent_training.BACKWARD)
     ],
     Row("attention", _attention, _accept, "attention", attention.check),
+    Row("cached_attention", _cached_attention, _accept, "attention", attention.check_cached),
     *_operators("softmax", 1, checks.softmax, "nn.softmax", "nn.log_softmax"),
     Row("rotary", own_operator(ROTARY, 3), rows.check_rotary, "rotary"),
     *_operators("rms_norm", 2, rows.check_rms_norm, "nn.rms_norm"),

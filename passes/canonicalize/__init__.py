@@ -1,5 +1,6 @@
 """One form for each idea, before anything is decided: see the text of each pass."""
 
+from .attend_caches import AttendCaches
 from .fold_constants import FoldConstants
 from .multiply_einsums import MultiplyEinsums
 from .name_symbols import NameSymbols
@@ -14,6 +15,7 @@ from .split_long_sums import SplitLongSums
 from .widen_floats import WidenFloats
 
 __all__ = [
+    "AttendCaches",
     "FoldConstants",
     "MultiplyEinsums",
     "NameSymbols",

@@ -103,7 +103,7 @@ class _Reads(relax.PyExprVisitor):
         self.counts[var] += 1
 
 
-def _reads_of(function: relax.Function) -> Counter[tvm.ir.Var]:
+def reads_of(function: relax.Function) -> Counter[tvm.ir.Var]:
     reads = _Reads()
     reads.visit_expr(function)
     return reads.counts
@@ -114,7 +114,7 @@ class _BindingRewriter(relax.PyExprMutator):
     def __init__(self, mod: tvm.IRModule, function: relax.Function, rule: Rule) -> None:
         super().__init__(mod)
         self.rule = rule
-        self.reads = _reads_of(function)
+        self.reads = reads_of(function)
         self.site = Site(self, mod)
         self.values: dict[tvm.ir.Var, relax.Expr] = {}
 

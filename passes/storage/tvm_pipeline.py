@@ -25,6 +25,7 @@ from ..kernels import EmptyReductions, FusedScalarsInShapes, ScheduleKernels, Ta
 from ..kernels.schedule_kernels import RULES
 from ..relax_types import is_arithmetic
 from .order_bindings import smaller_order
+from .rows_in_place import RowsInPlace
 from .storage_rewrite import Observer, StorageRewrite
 
 _CPU = "llvm"
@@ -40,7 +41,7 @@ def finalize_passes(
     passes = relax.pipeline.finalize_passes(target)
     if target.kind.name not in _PIPELINES:
         return passes
-    planner = [StorageRewrite(observe)] if reuse else []
+    planner = [RowsInPlace(), *([StorageRewrite(observe)] if reuse else [])]
     return [new for old in passes for new in (planner if old.info.name == _REPLACED else [old])]
 
 

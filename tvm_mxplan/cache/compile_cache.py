@@ -180,6 +180,8 @@ def _request(model: Any, inputs: StatedInputs, facts: Mapping[str, Any]) -> _Req
         raise UnusableCache(f"no fingerprint of this model ({type(error).__name__}: {error})") from error
     if source is None:
         raise UnusableCache("no fingerprint of this kind of model")
+    if inputs.states:
+        facts = {**facts, "states": [sorted(inputs.states.items()), inputs.capacity]}
     if inputs.bounds:
         facts = {**facts, "bounds": {name: list(pair) for name, pair in sorted(inputs.bounds.items())}}
     fingerprint = Fingerprint()

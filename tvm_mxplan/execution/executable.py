@@ -28,6 +28,7 @@ from . import machine, shape_errors
 from .bound import BoundCall
 from .calls import Caller, arrays_of, copy_into
 from .ffi import tvm_ffi
+from .session import Session
 from .signature import ANY, Port, Signature
 from .sizes import combinations, zeros
 
@@ -182,12 +183,28 @@ class Executable:
         InvalidInputError : as calls raise it, and for arrays whose memory cannot be used as it is.
         UnsupportedError : a model that is for another machine, for a GPU, deterministic, or under opcheck.
         """
+        self._check_stateless()
         if not self._short:
             watched = "bind: a model for a GPU, deterministic or under opcheck is called, not bound"
             raise UnsupportedError(self._elsewhere or watched)
         values = self.signature.bind(*_arguments(inputs))
         main = machine.virtual_machine(getattr(self._module, "mod", self._module))["main"]
         return BoundCall(main, self.signature, values, out)
+
+    def session(self) -> Session:
+        """Begin calls that follow one another, of a model compiled with ``states``; see :class:`Session`.
+
+        Raises
+        ------
+        InvalidInputError : a model without states.
+        UnsupportedError : one for another machine, or for a GPU.
+        """
+        if not self.signature.states:
+            raise InvalidInputError("session: the model keeps nothing from call to call; compile it with states=")
+        if self._elsewhere or self._gpu:
+            raise UnsupportedError(self._elsewhere or "session: a model for a GPU is called, not kept")
+        vm = machine.virtual_machine(getattr(self._module, "mod", self._module))
+        return Session(vm["main"], self.signature)
 
     def prepare(self, **sizes: int | Iterable[int]) -> None:
         """Make a model with named dimensions ready for sizes, so that no call at them is a first one.
@@ -210,6 +227,7 @@ class Executable:
 
     def _result(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The function's result, of inputs by position and by name."""
+        self._check_stateless()
         try:
             if not self._short:
                 return self._long_way(self.signature.bind(args, kwargs))
@@ -222,6 +240,10 @@ class Executable:
             if said is None:
                 raise
             raise said from error
+
+    def _check_stateless(self) -> None:
+        if self.signature.states:
+            raise UnsupportedError("a model compiled with states is called through a session: ex.session()")
 
     def _long_way(self, values: Sequence[Any]) -> Any:
         if self._elsewhere:

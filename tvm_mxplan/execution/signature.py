@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.decisions.stored_state import StoredState
 from ..core.program.dim_text import dim_from_text
@@ -33,13 +33,34 @@ class Port:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
+class State(NamedTuple):
+    """A result that is an input of the next call.
+
+    Attributes
+    ----------
+    input, output : their numbers.
+    axis : along which rows come; -1 where all of it changes.
+    rows : that a call finds, a number or a name.
+    after : those that it leaves, a number or arithmetic over names.
+    capacity : rows that the input has room for.
+    """
+
+    input: int
+    output: int
+    axis: int = -1
+    rows: int | str = 0
+    after: int | str = 0
+    capacity: int = 0
+
+
 @dataclass(frozen=True)
 class Signature:
-    """All of a function's inputs and outputs, in order, and the bounds of named dimensions."""
+    """All of a function's inputs and outputs, in order, the bounds of named dimensions, and what it keeps."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    states: tuple[State, ...] = ()
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Arguments in the order of the inputs, checked; nothing is converted.
@@ -97,6 +118,7 @@ class Signature:
             "inputs": [[port.name, list(port.shape), port.dtype] for port in self.inputs],
             "outputs": [[port.name, list(port.shape), port.dtype] for port in self.outputs],
             "bounds": {name: list(pair) for name, pair in self.bounds.items()},
+            "states": [list(state) for state in self.states],
         }
 
     @classmethod
@@ -105,7 +127,8 @@ class Signature:
             return tuple(Port(name, tuple(shape), dtype) for name, shape, dtype in rows)
 
         bounds = {name: (int(low), int(high)) for name, (low, high) in data.get("bounds", {}).items()}
-        return cls(ports(data["inputs"]), ports(data["outputs"]), bounds)
+        states = tuple(State(*fields) for fields in data.get("states", []))
+        return cls(ports(data["inputs"]), ports(data["outputs"]), bounds, states)
 
 
 def _check(port: Port, value: Any, symbols: dict[str, int]) -> None:

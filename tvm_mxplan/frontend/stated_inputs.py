@@ -12,6 +12,8 @@ from ..core.program.dims import LARGEST_EXTENT, Expr
 from ..errors import InvalidInputError
 
 Shape = Sequence[int | str]
+CAPACITY = 1024
+"""Rows of a cache unless a caller states others."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,22 @@ class StatedInputs:
     shapes : a dimension is a number, a name, or arithmetic over names; dimensions of one name are equal in
         every call.
     bounds : the smallest and the largest number that a named dimension may be in a call.
+    states : names of results by the names of the inputs that they are in the next call.
+    capacity : rows that there is room for in states that grow.
     """
 
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    states: Mapping[str, str] = field(default_factory=dict)
+    capacity: int = CAPACITY
 
     @classmethod
     def of(
-        cls, shapes: Mapping[str, Shape] | None, bounds: Mapping[str, Sequence[int]] | None
+        cls,
+        shapes: Mapping[str, Shape] | None,
+        bounds: Mapping[str, Sequence[int]] | None,
+        states: Mapping[str, str] | None = None,
+        capacity: int = CAPACITY,
     ) -> StatedInputs:
         """Makes the statements from a caller's arguments, checked as far as possible without the model.
 
@@ -39,11 +49,14 @@ class StatedInputs:
         InvalidInputError : a dimension that is neither a number nor a name, bounds that are no two numbers,
             arguments that name nothing.
         """
-        for what, stated in (("shapes", shapes), ("bounds", bounds)):
+        for what, stated in (("shapes", shapes), ("bounds", bounds), ("states", states)):
             if stated is not None and not isinstance(stated, Mapping):
                 raise InvalidInputError(f"{what}: expected a dict by name, got {type(stated).__name__}")
         checked = {name: [_dimension(name, dim) for dim in shape] for name, shape in (shapes or {}).items()}
-        return cls(checked, {name: _bounds(name, pair) for name, pair in (bounds or {}).items()})
+        if isinstance(capacity, bool) or not isinstance(capacity, numbers.Integral) or capacity < 1:
+            raise InvalidInputError(f"capacity: expected a number of rows, at least 1, got {capacity!r}")
+        limits = {name: _bounds(name, pair) for name, pair in (bounds or {}).items()}
+        return cls(checked, limits, dict(states or {}), int(capacity))
 
 
 def plain_shape(shape: Shape) -> list[int | str]:

@@ -11,7 +11,7 @@ import numpy as np
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.compare import differ
 from tvm_mxplan.opcheck.estimate import Estimate
-from tvm_mxplan.opcheck.references.attention import of_rows
+from tvm_mxplan.opcheck.references.attention import joined, of_rows
 from tvm_mxplan.opcheck.references.operands import Operands
 from tvm_mxplan.opcheck.result import Finding
 
@@ -32,7 +32,8 @@ def worked_out(
     rows = slices(shape[1], max(_LEAST, SCORES * shape[1] // max(1, scores)))
     scores = scores // max(1, shape[1]) * len(rows)
     samples = slices(shape[0], max(_LEAST, SCORES * shape[0] // max(1, scores)))
-    cut = {role: _taken(array.astype(np.float64), 0, samples) for role, array in arrays.items()}
+    cut = {role: _taken(array.astype(np.float64), 0, samples) for role, array in arrays.items() if array.ndim > 1}
+    cut |= {role: arrays[role] for role in ("filled",) if role in arrays}
     cut |= {role: _taken(cut[role], 2, rows) for role in ("src", "mask") if role in cut}
     with np.errstate(all="ignore"):
         operands = Operands({role: [array] for role, array in cut.items()}, tuple(shape), dtype)
@@ -46,9 +47,10 @@ def _taken(array: Array, axis: int, index: Array) -> Array:
 
 def misplaced(arrays: Mapping[str, Array], others: Mapping[str, Array]) -> Finding | None:
     """The differences of keys or values behind past ones, which are only moved."""
+    operands = Operands({role: [array] for role, array in arrays.items()}, ())
     for role in ("key", "value"):
         if f"joined_{role}" in others:
-            whole = np.concatenate([arrays[f"past_{role}"], arrays[role]], 2).astype(np.float64)
+            whole = joined(operands, role).astype(np.float64)
             finding, _ = differ(f"joined_{role}", others[f"joined_{role}"], Estimate(whole))
             if finding is not None:
                 return finding

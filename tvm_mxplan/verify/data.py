@@ -86,6 +86,9 @@ def operands(program: ir.Program, turn: int = 0, known: Mapping[int, Array] = _N
             if role == "indices":
                 found[number] = _indices(program, step, value, place)
                 continue
+            if role == "filled":
+                found[number] = _filled(program, step, turn)
+                continue
             if value.dtype in _WHOLE:
                 found[number] = _whole(value, place)
                 continue
@@ -102,6 +105,14 @@ def _indices(program: ir.Program, step: ir.Step, value: ir.Value, place: int) ->
     extent = static_shape(program.values[step.operand("src")].shape)[step.attrs.axis]
     numbers = drawn(static_shape(value.shape), place, _TYPES["float32"]).astype(value.dtype)
     return numbers % (2 * extent) - extent
+
+
+def _filled(program: ir.Program, step: ir.Step, turn: int) -> Array:
+    """The rows of caches that count: as many as a mask has keys for, else all, or in other turns fewer."""
+    shapes = {one.role: static_shape(program.values[one.value].shape) for one in step.operands}
+    fresh, capacity = shapes["key"][2], shapes["past_key"][2]
+    keys = shapes["mask"][3] if shapes.get("mask", (1,))[-1] > 1 else capacity - turn % 2 * (capacity - fresh) // 2
+    return np.array([keys - fresh], "int32")
 
 
 def _whole(value: ir.Value, place: int) -> Array:

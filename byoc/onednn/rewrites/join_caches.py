@@ -30,6 +30,8 @@ def _take_in(graph: Graph, at: int, step: ir.Step) -> None:
     rows = graph.values[step.dst].shape[1]
     if not isinstance(rows, int) or rows < 1:
         return  # of no queries there is no result, but keys are joined
+    if any(operand.role == "past_key" for operand in step.operands):
+        return
     joins = [_join(graph, step.operand(role), at) for role in _ROLES]
     if None in joins or joins[0] == joins[1]:
         return

@@ -154,7 +154,7 @@ const std::vector<Rule>& Rules() {
        CheckRecurrentBackward},
       {"attention",
        {"src", "key", "value"},
-       {"mask", "past_key", "past_value", "joined_key", "joined_value"},
+       {"mask", "past_key", "past_value", "joined_key", "joined_value", "filled"},
        Types::kFloat,
        PostOps::kNone,
        CheckAttention},
@@ -260,6 +260,11 @@ void CheckTypes(const StepView& s, const Rule& rule) {
   if (quantized) CheckQuantizedProduct(s);
   for (const Operand& operand : step.operands) {
     if (quantized) break;
+    if (operand.role == "filled") {  // a count beside floating numbers
+      const std::string& type = TypeOf(s, operand.value);
+      if (type != "int32") ThrowInvalidInput("filled: expected int32, got ", type);
+      continue;
+    }
     if (IsFloat(s, rule)) {
       CheckFloating(s, operand.role, operand.value);
       continue;

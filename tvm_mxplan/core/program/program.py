@@ -246,7 +246,7 @@ class Operand:
 
     Integers add those of ``SCALE_ROLES``.  A depthwise post-op adds depthwise_weights and depthwise_bias; a
     recurrent layer has recurrence, peepholes, hidden, cell, and the results last_hidden and last_cell;
-    attention has key, value, mask, past_key and past_value, and the results joined_key and joined_value; a
+    attention has key, value, mask, past_key, past_value, filled, and the results joined_key, joined_value; a
     dynamic quantization the results made_scale and made_zero_point; a ranking the result order; steps
     backward read a gradient beside what went forward.
     """

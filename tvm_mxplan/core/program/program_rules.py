@@ -53,7 +53,7 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     ir.Attention: (
         ("src", "key", "value"),
-        ("mask", "past_key", "past_value", "joined_key", "joined_value"),
+        ("mask", "past_key", "past_value", "joined_key", "joined_value", "filled"),
     ),
     ir.Rotary: (("src", "cosines", "sines"), ()),
     ir.Gather: (("src", "indices"), ()),

@@ -30,21 +30,32 @@ def specialize(program: ir.Program, symbols: Mapping[str, int]) -> ir.Program:
 def typical(program: ir.Program, batch: int = _TYPICAL_BATCH, image: int = _TYPICAL_IMAGE) -> ir.Program:
     """The program at plausible numbers: a few samples in a batch, images of ``image`` pixels, or some tokens.
 
-    More pixels or tokens where so few would leave nothing of some value.
+    More pixels or tokens where so few would leave nothing of some value, fewer where caches have no room.
     """
     if not program.symbols:
         return specialize(program, {})
     batches, pixels = _batches(program), _pixels(program)
     dims = {dim for value in program.values for dim in value.shape}
-    extent = _TYPICAL_EXTENT
+    room = _room(program)
+    extent = min(_TYPICAL_EXTENT, room)
     while True:
         numbers = {
             name: batch if name in batches else max(extent, image) if name in pixels else extent
             for name in (binding.name for binding in program.symbols)
         }
-        if extent >= _LARGEST_EXTENT or all(evaluate(dim, numbers) > 0 for dim in dims):
+        if 2 * extent > min(_LARGEST_EXTENT, room) or all(evaluate(dim, numbers) > 0 for dim in dims):
             return specialize(program, numbers)
         extent *= 2
+
+
+def _room(program: ir.Program) -> int:
+    """Rows for each of those that caches have and those that come: half of what there is room for."""
+    room = _LARGEST_EXTENT
+    for step in program.steps:
+        roles = {operand.role: operand.value for operand in step.operands}
+        capacity = program.values[roles["past_key"]].shape[2] if "filled" in roles else room
+        room = min(room, capacity // 2) if isinstance(capacity, int) else room
+    return max(1, room)
 
 
 def instances(program: ir.Program) -> Iterator[ir.Program]:

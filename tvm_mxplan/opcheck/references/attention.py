@@ -19,14 +19,23 @@ def attention(attrs: ir.Attention, operands: Operands) -> dict[str, Estimate]:
     rows = operands.src.shape[2]
     found = {"dst": of_rows(attrs, operands, np.arange(rows), rows)}
     if operands.get("past_key") is not None:
-        found |= {f"joined_{role}": Estimate(every_one(operands, role)) for role in ("key", "value")}
+        found |= {f"joined_{role}": Estimate(joined(operands, role)) for role in ("key", "value")}
     return found
 
 
-def every_one(operands: Operands, role: str) -> Array:
-    """All keys, or all values, the past ones first."""
-    past = operands.get(f"past_{role}")
-    return operands[role] if past is None else np.concatenate([past, operands[role]], 2)
+def joined(operands: Operands, role: str) -> Array:
+    """Keys or values behind past ones, in caches in their place."""
+    past, fresh = operands[f"past_{role}"], operands[role]
+    count = past.shape[2] if (filled := operands.get("filled")) is None else int(filled[0])
+    return np.concatenate([past[:, :, :count], fresh, past[:, :, count + fresh.shape[2] :]], 2)
+
+
+def _every_one(operands: Operands, role: str) -> Array:
+    """All keys, or all values, that count, the past ones first."""
+    if operands.get(f"past_{role}") is None:
+        return operands[role]
+    whole, filled = joined(operands, role), operands.get("filled")
+    return whole if filled is None else whole[:, :, : int(filled[0]) + operands[role].shape[2]]
 
 
 def of_rows(attrs: ir.Attention, operands: Operands, places: Array, rows: int) -> Estimate:
@@ -63,7 +72,7 @@ def of_rows(attrs: ir.Attention, operands: Operands, places: Array, rows: int) -
 
 def _of_heads(operands: Operands, role: str) -> Array:
     """Keys or values, those of a head for each head of queries."""
-    shared = every_one(operands, role)
+    shared = _every_one(operands, role)
     return shared.repeat(operands.src.shape[1] // shared.shape[1], 1)
 
 

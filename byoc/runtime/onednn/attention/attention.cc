@@ -3,7 +3,9 @@
 //   src  [N, H, S, D]   key [N, G, T, D]   value [N, G, T, W]   mask? [N|1, H|1, S|1, T|1]
 //   dst  [N, S, H, W]
 //
-// Past keys and values stand in front of key and value, and become one tensor with them.
+// Past keys and values stand in front of key and value, and become one tensor with them.  Where they
+// are caches, of which `filled` rows count, so are the joined ones; where both are the same memory,
+// new rows alone are written.
 //
 // Heads h * G / H share keys and values, so their queries are rows of one problem.  Operands are
 // read where they stand, in any order of axes whose last one is the innermost.
@@ -47,6 +49,7 @@ enum ArgumentIndex : size_t {
   kPastValue,
   kJoinedKey,
   kJoinedValue,
+  kFilled,
   kArguments
 };
 using Addresses = std::array<void*, kArguments>;
@@ -62,15 +65,34 @@ struct Problem {
   int64_t before_row = 0;  // keys that the first row sees, beside itself
   bool causal = false, nan_is_zero = false;
   Strides src, key, value, mask, dst;
-  int64_t mask_key = 0;  // stride
+  int64_t mask_key = 0;   // stride
+  int64_t mask_keys = 0;  // of as many it tells
   bool masked = false;
   int64_t past = 0;  // of the keys, those that come in a tensor of their own
   bool joins = false;
+  bool caches = false;   // `past` and `keys` are known when it runs
+  int64_t capacity = 0;  // rows of joined keys and values
   Strides past_key, past_value, joined_key, joined_value;
 
   int64_t heads_of_group() const { return heads / groups; }
   // Queries that share keys.
   int64_t queries() const { return heads_of_group() * rows; }
+  // The same where `filled` rows of caches count.
+  Problem Filled(int64_t filled) const {
+    const int64_t fresh = keys - past;
+    if (filled < 0 || filled > capacity - fresh) {
+      ThrowInvalidInput("filled: expected 0 to ", capacity - fresh, " rows of caches of ", capacity,
+                        " in front of ", fresh, " new ones, got ", filled);
+    }
+    if (masked && mask_key > 0 && mask_keys != filled + fresh) {
+      ThrowInvalidInput("mask: expected ", filled + fresh, " keys, as many as count, got ", mask_keys);
+    }
+    Problem found = *this;
+    found.before_row += filled - past;
+    found.past = filled;
+    found.keys = filled + fresh;
+    return found;
+  }
 };
 
 // Some of the queries that share keys; few ones are taken one by one.
@@ -120,20 +142,22 @@ class AttentionStage final : public MemoryStage {
   void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
     Addresses data{};
     for (size_t i = 0; i < memories.size(); ++i) data.at(places_[i]) = Data<void>(memories[i]);
+    const Problem problem =
+        problem_.caches ? problem_.Filled(*static_cast<const int32_t*>(data[kFilled])) : problem_;
     const auto parts = static_cast<int64_t>(parts_.size());
-    const int64_t items = problem_.batch * problem_.groups * parts;
+    const int64_t items = problem.batch * problem.groups * parts;
 #pragma omp parallel num_threads(threads_)
     {
       int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
-      if (problem_.joins && parts > 1) {
-        const int64_t heads = problem_.batch * problem_.groups;
+      if (problem.joins && parts > 1) {
+        const int64_t heads = problem.batch * problem.groups;
         for (int64_t i = heads * thread / threads; i < heads * (thread + 1) / threads; ++i) {
-          JoinHead(data, i);
+          JoinHead(problem, data, i);
         }
 #pragma omp barrier
       }
       for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
-        Run(data, item / parts, parts_[static_cast<size_t>(item % parts)],
+        Run(problem, data, item / parts, parts_[static_cast<size_t>(item % parts)],
             static_cast<float*>(data[kScratch]) + thread * scratch_);
       }
     }
@@ -141,8 +165,7 @@ class AttentionStage final : public MemoryStage {
 
  private:
   // Keys and values of a head behind past ones, which are in caches then.
-  void JoinHead(const Addresses& data, int64_t group) const {
-    const Problem& p = problem_;
+  void JoinHead(const Problem& p, const Addresses& data, int64_t group) const {
     const int64_t sample = group / p.groups, head = group % p.groups;
     auto rows = [&](ArgumentIndex at, const Strides& s, int64_t count) {
       auto* from = static_cast<Number*>(data.at(at)) + sample * s.batch + head * s.head;
@@ -150,16 +173,16 @@ class AttentionStage final : public MemoryStage {
     };
     const int64_t fresh = p.keys - p.past;
     attention::Join(rows(kPastKey, p.past_key, p.past), rows(kKey, p.key, fresh), Bytes(p.depth),
-                    rows(kJoinedKey, p.joined_key, p.keys));
+                    rows(kJoinedKey, p.joined_key, p.capacity));
     attention::Join(rows(kPastValue, p.past_value, p.past), rows(kValue, p.value, fresh),
-                    Bytes(p.width), rows(kJoinedValue, p.joined_value, p.keys));
+                    Bytes(p.width), rows(kJoinedValue, p.joined_value, p.capacity));
   }
 
   static int64_t Bytes(int64_t numbers) { return numbers * static_cast<int64_t>(sizeof(Number)); }
 
   // One part of the queries of a group of heads; `group` counts those of all samples.
-  void Run(const Addresses& data, int64_t group, const Part& part, float* scratch) const {
-    const Problem& p = problem_;
+  void Run(const Problem& p, const Addresses& data, int64_t group, const Part& part,
+           float* scratch) const {
     const int64_t sample = group / p.groups, shared = group % p.groups;
     auto numbers = [&](ArgumentIndex at) { return static_cast<Number*>(data.at(at)); };
     BlockOfNumbers<Number> block;
@@ -176,7 +199,7 @@ class AttentionStage final : public MemoryStage {
                                               s.row};
     };
     if (p.joins) {
-      if (parts_.size() == 1) JoinHead(data, group);
+      if (parts_.size() == 1) JoinHead(p, data, group);
       block.key = rows(kJoinedKey, p.joined_key);
       block.value = rows(kJoinedValue, p.joined_value);
     } else {
@@ -231,8 +254,10 @@ Problem ProblemOf(StepBuilder* b) {
   p.nan_is_zero = b->Flag("nan_is_zero");
   p.joins = b->Has("past_key");
   if (p.joins) {
-    p.past = b->Get("past_key").dims[2];
-    p.keys += p.past;
+    p.caches = b->Has("filled");
+    p.capacity = b->Get("joined_key").dims[2];
+    p.past = p.capacity - p.keys;  // of caches the most there may be
+    p.keys = p.capacity;
     p.past_key = StridesOf(b->Fixed("past_key"), "past_key");
     p.past_value = StridesOf(b->Fixed("past_value"), "past_value");
     p.joined_key = StridesOf(b->Fixed("joined_key"), "joined_key");
@@ -254,6 +279,7 @@ Problem ProblemOf(StepBuilder* b) {
     if (mask[1] == 1) p.mask.head = 0;
     if (mask[2] == 1) p.mask.row = 0;
     p.mask_key = mask[3] == 1 ? 0 : 1;
+    p.mask_keys = mask[3];
   }
   return p;
 }
@@ -281,7 +307,8 @@ void Build(StepBuilder* b, const KernelsOfNumbers<Number>& kernels) {
                                                                {"past_key", kPastKey},
                                                                {"past_value", kPastValue},
                                                                {"joined_key", kJoinedKey},
-                                                               {"joined_value", kJoinedValue}};
+                                                               {"joined_value", kJoinedValue},
+                                                               {"filled", kFilled}};
   for (const auto& [role, place] : kOthers) {
     if (!b->Has(role)) continue;
     arguments.push_back(value(role));
@@ -297,6 +324,7 @@ void Build(StepBuilder* b, const KernelsOfNumbers<Number>& kernels) {
 void BuildAttention(StepBuilder* b) {
   const auto type = b->Fixed("src").get_data_type();
   for (const Operand& operand : b->step().operands) {
+    if (operand.role == "filled") continue;
     auto wanted = operand.role == "mask" ? dnnl::memory::data_type::f32 : type;
     if (b->Fixed(operand.value).get_data_type() != wanted) {
       ThrowUnsupported(operand.role, " in another type than expected: src, key, value and dst in ",

@@ -12,7 +12,9 @@ struct ByteRows {
   int64_t count = 0, stride = 0;
 };
 
-// Copies rows of `bytes` from `past`, and behind them those from `fresh`, to `joined`.
+// Copies rows of `bytes` from `past`, and behind them those from `fresh`, to `joined`.  Where that
+// has more rows, the last ones are those of the same places behind `past`, and nothing that stands
+// in its place already is copied.
 void Join(const ByteRows& past, const ByteRows& fresh, int64_t bytes, const ByteRows& joined);
 
 }  // namespace mxplan::attention

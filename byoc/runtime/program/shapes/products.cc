@@ -247,14 +247,29 @@ void CheckAttention(const StepView& s) {
   }
   if (past) {
     const int64_t before = s.Shape("past_key")[2];
-    keys += before;
+    if (s.Has("filled")) {
+      ExpectShape(s, "filled", {1});
+      if (before < keys) {
+        ThrowInvalidInput("past_key: expected caches of ", keys, " rows or more, got shape ",
+                          ToString(s.Shape("past_key")));
+      }
+      keys = before;
+    } else {
+      keys += before;
+    }
     ExpectShape(s, "past_key", {src[0], key[1], before, src[3]});
     ExpectShape(s, "past_value", {src[0], key[1], before, value[3]});
     ExpectShape(s, "joined_key", {src[0], key[1], keys, src[3]});
     ExpectShape(s, "joined_value", {src[0], key[1], keys, value[3]});
   }
+  if (s.Has("filled") && !past) {
+    ThrowInvalidInput("filled: expected with past keys and values, and only there");
+  }
   if (s.Has("mask")) {
-    ExpectBroadcast("mask", s.Shape("mask"), {src[0], src[1], src[2], keys});
+    const Dims& mask = s.Shape("mask");
+    // Of caches the keys that count; how many is known when the step runs.
+    if (s.Has("filled") && !mask.empty()) keys = std::min(keys, mask.back());
+    ExpectBroadcast("mask", mask, {src[0], src[1], src[2], keys});
   }
 }
 

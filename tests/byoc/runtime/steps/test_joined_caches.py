@@ -10,6 +10,7 @@ from program_builder import Array, Builder, call, random
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.opcheck import checking
 
 MISSING = OneDNN().lacks("bfloat16")
@@ -88,6 +89,75 @@ def test_against_float64(past: int, fresh: int, depth: int, width: int, heads: s
 @pytest.mark.parametrize("past", [20, 3000])
 def test_in_bfloat16(past: int) -> None:
     check(results(past, 1, 64, 64, dtype="bfloat16"), 2**-7)
+
+
+def cached(filled: int, fresh: int, capacity: int = 40, shared: bool = False) -> dict[str, tuple[Array, Array]]:
+    """The step's results on caches and the expected ones; ``shared``: the caches are written where they are."""
+    depth, rows = 16, fresh
+    shapes = {
+        "src": (N, H, rows, depth),
+        "key": (N, G, fresh, depth),
+        "value": (N, G, fresh, depth),
+        "past_key": (N, G, capacity, depth),
+        "past_value": (N, G, capacity, depth),
+    }
+    arrays = {role: random(*shape, seed=at) for at, (role, shape) in enumerate(shapes.items())}
+    b = Builder()
+    ids = {role: b.input(shape) for role, shape in shapes.items()}
+    ids["filled"] = b.input((1,), dtype="int32")
+    made = {"joined_key": shapes["past_key"], "joined_value": shapes["past_key"], "dst": (N, rows, H, depth)}
+    ids |= {role: b.output(shape) for role, shape in made.items()}
+    b.step(ir.Attention(depth**-0.5, "last"), **ids)
+    given = {role: array.copy() for role, array in arrays.items()}
+    outputs = [np.zeros(shape, "float32") for shape in made.values()]
+    if shared:
+        outputs[:2] = given["past_key"], given["past_value"]
+    with checking() as checker:
+        call(b.module(), b.name, *given.values(), np.array([filled], "int32"), *outputs)
+    result = checker.result()
+    assert result.steps == 1 and result.first is None, result
+    joined = {}
+    for role in ("key", "value"):
+        joined[role] = arrays[f"past_{role}"].copy()
+        joined[role][:, :, filled : filled + fresh] = arrays[role]
+    key, value = (joined[role][:, :, : filled + fresh].astype(np.float64) for role in ("key", "value"))
+    scores = np.einsum("nhsd,nhtd->nhst", arrays["src"], key.repeat(H // G, 1)) * depth**-0.5
+    seen = np.tri(rows, filled + fresh, filled, dtype=bool)
+    weights = np.exp(np.where(seen, scores, -np.inf))
+    weights /= weights.sum(-1, keepdims=True)
+    dst = np.einsum("nhst,nhtw->nshw", weights, value.repeat(H // G, 1))
+    expected = (joined["key"].astype(np.float64), joined["value"].astype(np.float64), dst)
+    return dict(zip(made, zip(outputs, expected, strict=True), strict=True))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("filled", "fresh"), [(0, 1), (0, 5), (7, 1), (39, 1), (20, 20), (3, 30)])
+def test_rows_come_behind_those_of_caches_that_count(filled: int, fresh: int, shared: bool) -> None:
+    check(cached(filled, fresh, shared=shared))
+
+
+@pytest.mark.parametrize("filled", [-1, 39, 1 << 30])
+def test_caches_without_room_are_named(filled: int) -> None:
+    with pytest.raises(InvalidInputError, match="filled: expected 0 to 38 rows of caches of 40 in front of 2"):
+        cached(filled, 2)
+
+
+def test_a_mask_tells_of_as_many_keys_as_count() -> None:
+    """With fewer it would be read past its end."""
+    b = Builder()
+    shapes = {"src": (1, 2, 1, 4), "key": (1, 2, 1, 4), "value": (1, 2, 1, 4)}
+    shapes |= {"past_key": (1, 2, 9, 4), "past_value": (1, 2, 9, 4), "mask": (1, 1, 1, 6)}
+    ids = {role: b.input(shape) for role, shape in shapes.items()}
+    ids["filled"] = b.input((1,), dtype="int32")
+    made = {"joined_key": (1, 2, 9, 4), "joined_value": (1, 2, 9, 4), "dst": (1, 1, 2, 4)}
+    ids |= {role: b.output(shape) for role, shape in made.items()}
+    b.step(ir.Attention(0.5), **ids)
+    arrays = [random(*shape) for shape in shapes.values()]
+    outputs = [np.zeros(shape, "float32") for shape in made.values()]
+    call(b.module(), b.name, *arrays, np.array([5], "int32"), *outputs)
+    for filled in (4, 6):
+        with pytest.raises(InvalidInputError, match=f"mask: expected {filled + 1} keys, as many as count, got 6"):
+            call(b.module(), b.name, *arrays, np.array([filled], "int32"), *outputs)
 
 
 def test_past_keys_come_with_past_values() -> None:

@@ -86,6 +86,10 @@ class Attention:
     With past_key? [N, G, P, D] and past_value? [N, G, P, W], keys and values are those behind the past ones,
     and all of them are the results joined_key [N, G, P + T, D] and joined_value [N, G, P + T, W].
 
+    With filled? [1] of int32 beside them, past ones are caches of P rows, of which so many count.  The joined
+    ones have P rows then: new ones behind those that counted, all others as they were.  A mask tells of as
+    many keys as count in the end.
+
     Attributes
     ----------
     causal : the keys that a query sees: all (``no``); those up to its own place, counted from the first key
