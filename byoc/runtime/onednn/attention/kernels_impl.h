@@ -227,14 +227,31 @@ void RowsOf(const Block& block, const Query* queries, int64_t count, float* memo
 }
 
 // A score for each of kLanes keys; with kTail of `keys`, and the last one's again for the others.
+// Their values are brought into the second cache meanwhile: memory gives two streams faster than
+// one after the other.
 template <bool kTail>
 MXPLAN_INLINE Vec ScoresOfRow(const float* query, const float* key, int64_t stride, int64_t depth,
-                              int64_t keys) {
+                              int64_t keys, Rows values) {
   const float* from[kLanes];
 #pragma GCC unroll 16
   for (int64_t i = 0; i < kLanes; ++i) from[i] = key + (kTail ? std::min(i, keys - 1) : i) * stride;
   Vec sums[kLanes] = {};
   int64_t d = 0;
+  // Key by key, as they stand, so that what is read comes in order.
+  constexpr int64_t kV = 4;
+  for (; d + kV * kLanes <= depth; d += kV * kLanes) {
+    Vec q[kV];
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < kV; ++j) q[j] = Load(query + d + j * kLanes);
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < kLanes; ++i) {
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < kV; ++j) {
+        __builtin_prefetch(values.data + i * values.stride + d + j * kLanes, 0, 2);
+        sums[i] += q[j] * Load(from[i] + d + j * kLanes);
+      }
+    }
+  }
   for (; d + kLanes <= depth; d += kLanes) {
     Vec q = Load(query + d);
 #pragma GCC unroll 16
@@ -301,14 +318,15 @@ MXPLAN_INLINE void OneRow(const BlockOfNumbers<Number>& block, const QueryOfNumb
   Scratch scratch(memory, block.depth, block.width);
   auto scores = [&](const Query& query, int64_t key, int64_t left) {
     const float* from = block.key.data + key * block.key.stride;
+    const Rows values{block.value.data + key * block.value.stride, block.value.stride};
     return left >= kLanes
-               ? ScoresOfRow<false>(query.data, from, block.key.stride, block.depth, left)
-               : ScoresOfRow<true>(query.data, from, block.key.stride, block.depth, left);
+               ? ScoresOfRow<false>(query.data, from, block.key.stride, block.depth, left, values)
+               : ScoresOfRow<true>(query.data, from, block.key.stride, block.depth, left, values);
   };
   auto values = [&](const Query& query, int64_t begin, int64_t keys, const float* factor,
                     const float* inverse) {
-    Values<1>(scratch.scores, 1, 0, WholeVectors(block, begin, keys, scratch.values), keys, 1,
-              block.width, {&query, factor, inverse});
+    RowValues(scratch.scores, WholeVectors(block, begin, keys, scratch.values), keys, block.width,
+              {&query, factor, inverse});
   };
   for (int64_t r = 0; r < count; ++r) {
     OneRow(block, queries[r], scratch.scores, kNan, scores, values);

@@ -59,6 +59,31 @@ struct Results {
   const float* inverse;  // factors of the whole, by rows; null before the last block of keys
 };
 
+// A row's sum of values, one vector of it.
+MXPLAN_INLINE void KeepSum(const Results& results, int64_t row, int64_t column, int64_t columns,
+                           Vec sum) {
+  float* dst = results.queries[row].dst + column;
+  const int64_t valid = std::min(kLanes, columns - column);
+  if (results.factors) {
+    Vec before{};
+    if (valid == kLanes) {
+      before = Load(dst);
+    } else {
+      std::memcpy(&before, dst, static_cast<size_t>(valid) * sizeof(float));
+    }
+    sum += before * results.factors[row];
+  }
+  if (results.inverse) {
+    float inverse = results.inverse[row];
+    sum = inverse == 0 ? Vec{} : sum * inverse;
+  }
+  if (valid == kLanes) {
+    Store(dst, sum);
+  } else {
+    std::memcpy(dst, &sum, static_cast<size_t>(valid) * sizeof(float));
+  }
+}
+
 // kR rows from `row` on, kV vectors from `column` on.  Probabilities are `along` apart from key to
 // key, and `across` from row to row.
 template <int64_t kR, int64_t kV>
@@ -82,29 +107,33 @@ MXPLAN_INLINE void ValuesOf(const float* p, int64_t along, int64_t across, Rows 
     if (row + i >= rows) break;
 #pragma GCC unroll 4
     for (int64_t j = 0; j < kV; ++j) {
-      int64_t from = column + j * kLanes;
-      float* dst = results.queries[row + i].dst + from;
-      int64_t valid = std::min(kLanes, columns - from);
-      Vec sum = sums[i][j];
-      if (results.factors) {
-        Vec before{};
-        if (valid == kLanes) {
-          before = Load(dst);
-        } else {
-          std::memcpy(&before, dst, static_cast<size_t>(valid) * sizeof(float));
-        }
-        sum += before * results.factors[row + i];
-      }
-      if (results.inverse) {
-        float inverse = results.inverse[row + i];
-        sum = inverse == 0 ? Vec{} : sum * inverse;
-      }
-      if (valid == kLanes) {
-        Store(dst, sum);
-      } else {
-        std::memcpy(dst, &sum, static_cast<size_t>(valid) * sizeof(float));
+      KeepSum(results, row + i, column + j * kLanes, columns, sums[i][j]);
+    }
+  }
+}
+
+// The same of one row.
+template <int64_t kV>
+MXPLAN_INLINE void ValuesOfRow(const float* p, Rows value, int64_t keys, int64_t column,
+                               int64_t columns, const Results& results) {
+  Vec sums[2][kV] = {};  // of every other key, so that additions do not wait for each other
+  const float* from = value.data + column;
+  int64_t k = 0;
+  for (; k + 2 <= keys; k += 2) {
+#pragma GCC unroll 2
+    for (int64_t i = 0; i < 2; ++i) {
+      const float* row = from + (k + i) * value.stride;
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < kV; ++j) {
+        sums[i][j] += Load(row + j * kLanes) * p[k + i];
       }
     }
+  }
+#pragma GCC unroll 4
+  for (int64_t j = 0; j < kV; ++j) {
+    Vec sum = sums[0][j] + sums[1][j];
+    if (k < keys) sum += Load(from + k * value.stride + j * kLanes) * p[k];
+    KeepSum(results, 0, column + j * kLanes, columns, sum);
   }
 }
 
@@ -121,6 +150,19 @@ void Values(const float* p, int64_t along, int64_t across, Rows value, int64_t k
     for (; column < columns; column += kLanes) {
       ValuesOf<kR, 1>(from, along, across, value, keys, row, rows, column, columns, results);
     }
+  }
+}
+
+// The values of one row.
+inline void RowValues(const float* p, Rows value, int64_t keys, int64_t columns,
+                      const Results& results) {
+  constexpr int64_t kV = 2 * MXPLAN_VALUES;
+  int64_t column = 0;
+  for (; column + (kV - 1) * kLanes < columns; column += kV * kLanes) {
+    ValuesOfRow<kV>(p, value, keys, column, columns, results);
+  }
+  for (; column < columns; column += kLanes) {
+    ValuesOfRow<1>(p, value, keys, column, columns, results);
   }
 }
 
