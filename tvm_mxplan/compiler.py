@@ -18,7 +18,7 @@ from .byoc.backend import Backend, DeviceBackend, DeviceChoice
 from .cache.compile_cache import CompileCache
 from .errors import InvalidInputError, MxplanError, UnsupportedError
 from .execution.executable import METADATA, Executable, TargetDevice, metadata_text
-from .execution.signature import OUTPUTS, State, signature_of
+from .execution.signature import OUTPUTS, KeptState, signature_of
 from .frontend.onnx import import_model, input_names, output_names, read_model
 from .frontend.relax.relax_bounds import bounds_of, check_names
 from .frontend.relax.relax_checks import check_module
@@ -69,7 +69,7 @@ def build(
         recorder.determinism = place.determinism(measured=options.tunes)
     start = time.perf_counter()
     mod, inputs, outputs = _import(model, stated)
-    states: tuple[State, ...] = ()
+    states: tuple[KeptState, ...] = ()
     if stated.states:
         mod, inputs, outputs, states = keep_states(mod, stated.states, stated.capacity, inputs, outputs)
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)

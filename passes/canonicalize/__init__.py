@@ -1,14 +1,12 @@
 """One form for each idea, before anything is decided: see the text of each pass."""
 
-from .attend_caches import AttendCaches
+from .attention import AttendCaches, RecoverAttention, RecoverRotary
 from .fold_constants import FoldConstants
 from .multiply_einsums import MultiplyEinsums
 from .name_symbols import NameSymbols
 from .narrow_products import NarrowProducts
-from .recover_attention import RecoverAttention
 from .recover_operators import RecoverOperators
 from .recover_rms_norms import RecoverRmsNorms
-from .recover_rotary import RecoverRotary
 from .recover_scales import RecoverScales
 from .simplify_inference import SimplifyInference
 from .split_long_sums import SplitLongSums

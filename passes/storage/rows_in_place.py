@@ -4,9 +4,9 @@ Before   alloc = R.builtin.alloc_tensor(R.shape([1, 12, 1024, 64]), ...)
          mxplan_onednn_0(ids, cache, filled, logits, alloc);  return logits, alloc
 After    mxplan_onednn_0(ids, cache, filled, logits, cache);  return logits, cache
 
-``NoteRowsInPlace`` finds, while regions have programs, the states of a function (``frontend/states.py``) whose
-next one attention makes of it: a step that writes new rows alone where both are the same memory, and an input
-that nobody else reads.  ``RowsInPlace`` hands the input over as the result, once results are allocated.
+``NoteRowsInPlace`` finds, while regions have programs, those states of a function (``frontend/states.py``)
+that attention makes: a step that writes new rows alone where both are the same memory, of an input that
+nobody else reads.  ``RowsInPlace`` hands the input over as the result, once results are allocated.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import tvm_ffi
 from tvm import relax
 
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.frontend.states import STATES
+from tvm_mxplan.operators.attention.caches import STATES
 
 from ..canonicalize.rewriter import is_call_to, reads_of
 from ..region.attached import carries_program, program_of
 
 IN_PLACE = "mxplan.in_place"
-"""Attribute of a function: pairs of an input and the result that may stand in its memory, by their numbers."""
+"""Attribute of a function: pairs of an input and a result that may stand in its memory, by their numbers."""
 
 
 @tvm.transform.module_pass(opt_level=0, name="NoteRowsInPlace")

@@ -7,7 +7,9 @@ import subprocess
 import sys
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 import tvm_mxplan
 
@@ -56,6 +58,24 @@ def test_bounds_and_names_of_dimensions_stay_with_the_library(tvmc, models, tmp_
     signature = tvm_mxplan.load(tmp_path / "m.so").signature
     assert signature.inputs[0].shape == ("count", 3, "rows", 9)
     assert signature.bounds == {"count": (1, 4), "rows": (5, 12)}
+
+
+def test_states_stay_with_the_library(tvmc, tmp_path):
+    """One that is not called through a session says so."""
+    nodes = [helper.make_node("Add", ["h", "x"], ["h1"]), helper.make_node("Mul", ["h1", "x"], ["y"])]
+    tensors = {n: helper.make_tensor_value_info(n, TensorProto.FLOAT, [2, 3]) for n in ("x", "h", "y", "h1")}
+    graph = helper.make_graph(nodes, "g", [tensors["x"], tensors["h"]], [tensors["y"], tensors["h1"]])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "m.onnx")
+    flags = ("--states", "h=h1", "--capacity", "7")
+    result = tvmc("compile", tmp_path / "m.onnx", *flags, "-o", tmp_path / "m.so")
+    assert result.code == 0, result.err
+    session = tvm_mxplan.load(tmp_path / "m.so").session()
+    x = np.arange(6, dtype="float32").reshape(2, 3)
+    np.testing.assert_array_equal(session.run(x)[0], x * x)
+    np.testing.assert_array_equal(session.run(x)[0], 2 * x * x)
+    result = tvmc("run", tmp_path / "m.so", "--fill-mode", "ones")
+    assert result.code != 0 and "called through a session: ex.session()" in result.err
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from . import machine, shape_errors
 from .bound import BoundCall
 from .calls import Caller, arrays_of, copy_into
 from .ffi import tvm_ffi
-from .session import Session
+from .session import StatefulSession
 from .signature import ANY, Port, Signature
 from .sizes import combinations, zeros
 
@@ -191,8 +191,8 @@ class Executable:
         main = machine.virtual_machine(getattr(self._module, "mod", self._module))["main"]
         return BoundCall(main, self.signature, values, out)
 
-    def session(self) -> Session:
-        """Begin calls that follow one another, of a model compiled with ``states``; see :class:`Session`.
+    def session(self) -> StatefulSession:
+        """Begin calls that follow one another, of a model compiled with ``states``.
 
         Raises
         ------
@@ -200,11 +200,13 @@ class Executable:
         UnsupportedError : one for another machine, or for a GPU.
         """
         if not self.signature.states:
-            raise InvalidInputError("session: the model keeps nothing from call to call; compile it with states=")
+            raise InvalidInputError(
+                "session: the model keeps nothing from call to call; compile it with states="
+            )
         if self._elsewhere or self._gpu:
             raise UnsupportedError(self._elsewhere or "session: a model for a GPU is called, not kept")
         vm = machine.virtual_machine(getattr(self._module, "mod", self._module))
-        return Session(vm["main"], self.signature)
+        return StatefulSession(vm["main"], self.signature)
 
     def prepare(self, **sizes: int | Iterable[int]) -> None:
         """Make a model with named dimensions ready for sizes, so that no call at them is a first one.

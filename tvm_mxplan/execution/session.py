@@ -1,4 +1,4 @@
-"""``Session``: calls of a model that keeps something from one to the next."""
+"""``StatefulSession``: calls of a model that keeps something from one to the next."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..core.program.dims import evaluate, symbols_of
 from ..errors import InvalidInputError, UnsupportedError
 from . import machine
 from .calls import arrays_of
-from .signature import Signature, State, is_symbol
+from .signature import KeptState, Signature, is_symbol
 
 if TYPE_CHECKING:
     import tvm
 
 
-class Session:
+class StatefulSession:
     """Calls that follow one another, each on what the calls before it left, from :meth:`Executable.session`.
 
     Each session has states of its own, zeros at first: caches, to which calls add rows, and what a call
@@ -122,14 +122,14 @@ class Session:
                 array[self._first(state, length)] = value
             self._length = length
 
-    def _named(self, name: str) -> State:
+    def _named(self, name: str) -> KeptState:
         for state in self._whole.states:
             if self._whole.inputs[state.input].name == name:
                 return state
         known = ", ".join(self._whole.inputs[state.input].name for state in self._whole.states)
         raise InvalidInputError(f"no state {name!r}; the states are {known}")
 
-    def _first(self, state: State, length: int) -> tuple[slice, ...]:
+    def _first(self, state: KeptState, length: int) -> tuple[slice, ...]:
         """The rows of a cache that count; all of another state."""
         return (slice(None),) * max(0, state.axis) + (slice(None, length if state.axis >= 0 else None),)
 
@@ -178,8 +178,8 @@ class Session:
         wanted = self._growing[0].rows if self._growing else ""
         if isinstance(wanted, int) and wanted != self._length:
             raise InvalidInputError(
-                f"the model was made for calls on {wanted} rows of its caches, of which {self._length} count; "
-                "load as many, rewind, or compile it with a name in the place of the number"
+                f"the model was made for calls on {wanted} rows of its caches, of which {self._length} "
+                "count; load as many, rewind, or compile it with a name in the place of the number"
             )
         return given
 
@@ -187,7 +187,8 @@ class Session:
         rows = self._rows_behind(bound) if self._growing else 0
         if rows > self.capacity:
             raise InvalidInputError(
-                f"caches of {self.capacity} rows have no room for {rows}; rewind, or compile with more capacity"
+                f"caches of {self.capacity} rows have no room for {rows}; rewind, or compile with more "
+                "capacity"
             )
         results = machine.outputs_of(self._main(*bound))
         for state in self._whole.states:
@@ -208,8 +209,10 @@ class Session:
         }
         dim = dim_from_text(after)
         if dim is None or not symbols_of(dim) <= sizes.keys():
-            raise UnsupportedError(f"rows behind a call, {after}, do not follow from the shapes of its inputs")
+            raise UnsupportedError(
+                f"rows behind a call, {after}, do not follow from the shapes of its inputs"
+            )
         return evaluate(dim, sizes)
 
 
-__all__ = ["Session"]
+__all__ = ["StatefulSession"]

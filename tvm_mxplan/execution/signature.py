@@ -33,7 +33,7 @@ class Port:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
-class State(NamedTuple):
+class KeptState(NamedTuple):
     """A result that is an input of the next call.
 
     Attributes
@@ -60,7 +60,7 @@ class Signature:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    states: tuple[State, ...] = ()
+    states: tuple[KeptState, ...] = ()
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Arguments in the order of the inputs, checked; nothing is converted.
@@ -127,7 +127,7 @@ class Signature:
             return tuple(Port(name, tuple(shape), dtype) for name, shape, dtype in rows)
 
         bounds = {name: (int(low), int(high)) for name, (low, high) in data.get("bounds", {}).items()}
-        states = tuple(State(*fields) for fields in data.get("states", []))
+        states = tuple(KeptState(*fields) for fields in data.get("states", []))
         return cls(ports(data["inputs"]), ports(data["outputs"]), bounds, states)
 
 

@@ -1,11 +1,11 @@
-"""What a model hands from call to call, kept by the executable: results that are inputs of the next call.
+"""Results of a model that are inputs of its next call, kept by the executable.
 
 Before   main(ids, past (N, G, P, D)) -> logits, concat(past, new)
 After    main(ids, cache (N, G, C, D), filled (1), rows (P)) -> logits, put_rows(cache, new, filled)
 
 ``cache`` has room for as many rows as the caller states; ``filled`` of them count, which is P, by which
-kernels go, and ``rows``, none of whose bytes is read, says what P is in the shapes of others.  A result of the
-shape of its input is handed on as it is.  Names stand in ``signature.State``.
+kernels go, and ``rows``, none of whose bytes is read, says what P is in the shapes of others.  A result of
+the shape of its input is handed on as it is.  Numbers of inputs and results stand in the signature.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ import tvm_ffi
 from tvm import relax, tirx
 
 from ..errors import InvalidInputError
-from ..execution.signature import State
-from ..operators.row_caches import put_rows
+from ..execution.signature import KeptState
+from ..operators.attention.caches import STATES, put_rows
 from ..passes.relax_types import dim_of, dtype_of, shape_of
 
 FILLED, ROWS = "filled", "rows"
 """Names of the inputs that are added."""
-STATES = "mxplan.states"
-"""Attribute of a Relax function: pairs of an input and the result that is its next one, by their numbers."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ def keep_states(
     capacity: int,
     inputs: Sequence[str] | None,
     outputs: Sequence[str] | None,
-) -> tuple[tvm.IRModule, list[str], list[str] | None, tuple[State, ...]]:
+) -> tuple[tvm.IRModule, list[str], list[str] | None, tuple[KeptState, ...]]:
     """The module with caches in the place of inputs; names of its inputs and outputs; its states.
 
     Parameters
@@ -71,7 +69,12 @@ def keep_states(
     attr = tvm_ffi.convert([[pair.input, pair.output] for pair in pairs])
     mod = mod.clone()
     mod["main"] = mod["main"].with_attr(STATES, attr)
-    return mod, names, outputs and list(outputs), tuple(_state(main, results, pair, capacity) for pair in pairs)
+    return (
+        mod,
+        names,
+        outputs and list(outputs),
+        tuple(_state(main, results, pair, capacity) for pair in pairs),
+    )
 
 
 def _pair(
@@ -113,13 +116,16 @@ def _check_room(
     rows, name = _rows(main, pair), names[pair.input]
     if rows != _rows(main, first):
         raise InvalidInputError(
-            f"states: {name!r} has {rows} rows and {names[first.input]!r} {_rows(main, first)}; expected as many"
+            f"states: {name!r} has {rows} rows and {names[first.input]!r} {_rows(main, first)}; expected as "
+            "many"
         )
     if isinstance(rows, tirx.Expr) and not isinstance(rows, tirx.Var):
         raise InvalidInputError(f"states: {name!r} has {rows} rows; expected a number or a name alone")
     after = dim_of(results[pair.output].shape.values[pair.axis])
     if isinstance(after, int) and after > capacity:
-        raise InvalidInputError(f"states: {name!r} needs {after} rows and has room for {capacity}; state more")
+        raise InvalidInputError(
+            f"states: {name!r} needs {after} rows and has room for {capacity}; state more"
+        )
     shape = main.params[pair.input].ty.shape.values
     if any(not isinstance(dim_of(dim), int) for axis, dim in enumerate(shape) if axis != pair.axis):
         raise InvalidInputError(
@@ -134,14 +140,12 @@ def _rows(main: relax.Function, pair: _Pair) -> object:
     return known if isinstance(known := dim_of(dim), int) else dim
 
 
-def _state(
-    main: relax.Function, results: Sequence[tvm.ir.Type], pair: _Pair, capacity: int
-) -> State:
+def _state(main: relax.Function, results: Sequence[tvm.ir.Type], pair: _Pair, capacity: int) -> KeptState:
     if pair.axis < 0:
-        return State(pair.input, pair.output)
+        return KeptState(pair.input, pair.output)
     dims = main.params[pair.input].ty.shape.values[pair.axis], results[pair.output].shape.values[pair.axis]
     rows, after = (known if isinstance(known := dim_of(dim), int) else str(dim) for dim in dims)
-    return State(pair.input, pair.output, pair.axis, rows, after, capacity)
+    return KeptState(pair.input, pair.output, pair.axis, rows, after, capacity)
 
 
 def _with_caches(mod: tvm.IRModule, pairs: Sequence[_Pair], capacity: int) -> tvm.IRModule:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ..frontend.stated_inputs import CAPACITY
+
 if TYPE_CHECKING:
     from ..remote.address import Remote
 
@@ -89,6 +91,25 @@ def add_open_shapes(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_states(parser: argparse.ArgumentParser) -> None:
+    """``--states`` and ``--capacity``: what a library keeps from call to call."""
+    parser.add_argument(
+        "--states",
+        type=states,
+        action="extend",
+        default=[],
+        metavar="STATES",
+        help='inputs and the results that they are in the next call, as "past_key=present_key"; calls of the '
+        "library go through ex.session()",
+    )
+    parser.add_argument(
+        "--capacity",
+        type=positive,
+        default=CAPACITY,
+        help="rows that there is room for in states that grow (%(default)s)",
+    )
+
+
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The model's file, what it holds, its parameters and its shapes; see :func:`check_format`."""
     parser.add_argument("FILE", type=Path, help="the model")
@@ -99,6 +120,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         "--params", type=Path, metavar="FILE", help="parameters of a Relax or Relay model, as .npz or .params"
     )
     add_open_shapes(parser)
+    add_states(parser)
 
 
 def check_format(path: Path, stated: str | None) -> None:
@@ -227,6 +249,19 @@ def bounds(text: str) -> list[tuple[str, tuple[int, int]]]:
     if not found:
         raise argparse.ArgumentTypeError('expected bounds as "batch=1:32", got nothing')
     return found
+
+
+def states(text: str) -> list[tuple[str, str]]:
+    """``"past=present"`` as pairs of an input and a result."""
+    pairs = [word.partition("=") for word in text.replace(",", " ").split()]
+    for name, equals, result in pairs:
+        if not (name and equals and result):
+            raise argparse.ArgumentTypeError(
+                f'expected states as "past=present", got {name + equals + result!r}'
+            )
+    if not pairs:
+        raise argparse.ArgumentTypeError('expected states as "past=present", got nothing')
+    return [(name, result) for name, _, result in pairs]
 
 
 def given_bounds(args: argparse.Namespace) -> dict[str, tuple[int, int]]:

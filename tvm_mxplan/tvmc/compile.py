@@ -136,6 +136,8 @@ def compile_model(args: argparse.Namespace) -> str:
             args.target,
             shapes=args.input_shapes,
             bounds=given_bounds(args),
+            states=dict(args.states),
+            capacity=args.capacity,
             params=args.params,
             options={**options, **shown},
         )

@@ -94,6 +94,8 @@ def tune_model(args: argparse.Namespace) -> str:
                 args.target,
                 shapes=args.input_shapes,
                 bounds=given_bounds(args),
+                states=dict(args.states),
+                capacity=args.capacity,
                 params=args.params,
                 options=options,
                 progress=progress,

@@ -32,7 +32,9 @@ def worked_out(
     rows = slices(shape[1], max(_LEAST, SCORES * shape[1] // max(1, scores)))
     scores = scores // max(1, shape[1]) * len(rows)
     samples = slices(shape[0], max(_LEAST, SCORES * shape[0] // max(1, scores)))
-    cut = {role: _taken(array.astype(np.float64), 0, samples) for role, array in arrays.items() if array.ndim > 1}
+    cut = {
+        role: _taken(array.astype(np.float64), 0, samples) for role, array in arrays.items() if array.ndim > 1
+    }
     cut |= {role: arrays[role] for role in ("filled",) if role in arrays}
     cut |= {role: _taken(cut[role], 2, rows) for role in ("src", "mask") if role in cut}
     with np.errstate(all="ignore"):

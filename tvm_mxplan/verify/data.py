@@ -111,7 +111,11 @@ def _filled(program: ir.Program, step: ir.Step, turn: int) -> Array:
     """The rows of caches that count: as many as a mask has keys for, else all, or in other turns fewer."""
     shapes = {one.role: static_shape(program.values[one.value].shape) for one in step.operands}
     fresh, capacity = shapes["key"][2], shapes["past_key"][2]
-    keys = shapes["mask"][3] if shapes.get("mask", (1,))[-1] > 1 else capacity - turn % 2 * (capacity - fresh) // 2
+    keys = (
+        shapes["mask"][3]
+        if shapes.get("mask", (1,))[-1] > 1
+        else capacity - turn % 2 * (capacity - fresh) // 2
+    )
     return np.array([keys - fresh], "int32")
 
 

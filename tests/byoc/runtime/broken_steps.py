@@ -196,8 +196,16 @@ BROKEN: list[tuple[str, Callable[[Sound], Sound], str]] = [
     ("joined", shapes(past_value=(2, 3, 8, 7)), "past_value: expected shape (2, 3, 6, 7), got (2, 3, 8, 7)"),
     ("cached", shapes(filled=(2,)), "filled: expected shape (1), got (2)"),
     ("cached", types(filled="uint8"), "filled: expected int32, got uint8"),
-    ("cached", shapes(past_key=(2, 3, 4, 4)), "past_key: expected caches of 5 rows or more, got shape (2, 3, 4"),
-    ("cached", results(joined_key=(2, 3, 16, 4)), "joined_key: expected shape (2, 3, 11, 4), got (2, 3, 16, 4)"),
+    (
+        "cached",
+        shapes(past_key=(2, 3, 4, 4)),
+        "past_key: expected caches of 5 rows or more, got shape (2, 3, 4",
+    ),
+    (
+        "cached",
+        results(joined_key=(2, 3, 16, 4)),
+        "joined_key: expected shape (2, 3, 11, 4), got (2, 3, 16, 4)",
+    ),
     ("cached", shapes(mask=(1, 1, 5, 12)), "mask: expected a shape that is broadcast to (2, 6, 5, 11)"),
     ("attention", shapes(filled=(1,)), "filled: expected int32, got float32"),
     ("joined", without("joined_key"), "joined_key: expected past keys and values and joined ones together"),

@@ -3,9 +3,9 @@
 //   src  [N, H, S, D]   key [N, G, T, D]   value [N, G, T, W]   mask? [N|1, H|1, S|1, T|1]
 //   dst  [N, S, H, W]
 //
-// Past keys and values stand in front of key and value, and become one tensor with them.  Where they
-// are caches, of which `filled` rows count, so are the joined ones; where both are the same memory,
-// new rows alone are written.
+// Past keys and values stand in front of key and value, and become one tensor with them.  Where
+// they are caches, of which `filled` rows count, so are the joined ones; where both are the same
+// memory, new rows alone are written.
 //
 // Heads h * G / H share keys and values, so their queries are rows of one problem.  Operands are
 // read where they stand, in any order of axes whose last one is the innermost.
@@ -85,7 +85,8 @@ struct Problem {
                         " in front of ", fresh, " new ones, got ", filled);
     }
     if (masked && mask_key > 0 && mask_keys != filled + fresh) {
-      ThrowInvalidInput("mask: expected ", filled + fresh, " keys, as many as count, got ", mask_keys);
+      ThrowInvalidInput("mask: expected ", filled + fresh, " keys, as many as count, got ",
+                        mask_keys);
     }
     Problem found = *this;
     found.before_row += filled - past;

@@ -91,8 +91,10 @@ def test_in_bfloat16(past: int) -> None:
     check(results(past, 1, 64, 64, dtype="bfloat16"), 2**-7)
 
 
-def cached(filled: int, fresh: int, capacity: int = 40, shared: bool = False) -> dict[str, tuple[Array, Array]]:
-    """The step's results on caches and the expected ones; ``shared``: the caches are written where they are."""
+def cached(
+    filled: int, fresh: int, capacity: int = 40, shared: bool = False
+) -> dict[str, tuple[Array, Array]]:
+    """The step's results on caches and the expected ones; ``shared``: they are written where they are."""
     depth, rows = 16, fresh
     shapes = {
         "src": (N, H, rows, depth),
@@ -138,7 +140,9 @@ def test_rows_come_behind_those_of_caches_that_count(filled: int, fresh: int, sh
 
 @pytest.mark.parametrize("filled", [-1, 39, 1 << 30])
 def test_caches_without_room_are_named(filled: int) -> None:
-    with pytest.raises(InvalidInputError, match="filled: expected 0 to 38 rows of caches of 40 in front of 2"):
+    with pytest.raises(
+        InvalidInputError, match="filled: expected 0 to 38 rows of caches of 40 in front of 2"
+    ):
         cached(filled, 2)
 
 
@@ -156,7 +160,9 @@ def test_a_mask_tells_of_as_many_keys_as_count() -> None:
     outputs = [np.zeros(shape, "float32") for shape in made.values()]
     call(b.module(), b.name, *arrays, np.array([5], "int32"), *outputs)
     for filled in (4, 6):
-        with pytest.raises(InvalidInputError, match=f"mask: expected {filled + 1} keys, as many as count, got 6"):
+        with pytest.raises(
+            InvalidInputError, match=f"mask: expected {filled + 1} keys, as many as count, got 6"
+        ):
             call(b.module(), b.name, *arrays, np.array([filled], "int32"), *outputs)
 
 

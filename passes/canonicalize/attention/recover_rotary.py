@@ -25,8 +25,8 @@ from tvm import relax
 from tvm_mxplan.core.program.dims import Shape, is_static
 from tvm_mxplan.operators.attention import ROTARY, rotary
 
-from ..relax_types import dim_of, dtype_of, scalar_of, shape_of
-from .rewriter import Site, is_call_to, rewrite_bindings
+from ...relax_types import dim_of, dtype_of, scalar_of, shape_of
+from ..rewriter import Site, is_call_to, rewrite_bindings
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.operators.attention import NAME, attention_of
-from tvm_mxplan.operators.row_caches import PUT_ROWS, cached_attention
+from tvm_mxplan.operators.attention.caches import PUT_ROWS, cached_attention
 
-from ..relax_types import dim_of, shape_of
-from .rewriter import is_call_to, reads_of
+from ...relax_types import dim_of, shape_of
+from ..rewriter import is_call_to, reads_of
 
 _ROWS = 2
 """The axis of rows."""
@@ -75,7 +75,9 @@ def _joined(
     if call is None or not PUT_ROWS.is_called(call) or int(call.attrs["axis"]) != _ROWS:
         return None
     shapes = shape_of(piece), shape_of(whole)
-    if None in shapes or any(a != b for axis, (a, b) in enumerate(zip(*shapes, strict=True)) if axis != _ROWS):  # type: ignore[arg-type]
+    if None in shapes or any(
+        a != b for axis, (a, b) in enumerate(zip(*shapes, strict=True)) if axis != _ROWS
+    ):  # type: ignore[arg-type]
         return None
     # The caller reads the cache, and nobody else.
     return _Joined(piece, whole, call) if reads[whole] == 2 and _begins_at_once(cut) else None  # type: ignore[arg-type]

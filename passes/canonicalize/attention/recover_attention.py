@@ -22,8 +22,8 @@ from tvm import relax
 from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.operators.attention import Attention, attention
 
-from ..relax_types import constant_of, dtype_of, permutation_of, scalar_of, shape_of
-from .rewriter import Site, is_call_to, rewrite_bindings
+from ...relax_types import constant_of, dtype_of, permutation_of, scalar_of, shape_of
+from ..rewriter import Site, is_call_to, rewrite_bindings
 
 _TYPES = ("float32", "float16", "bfloat16")
 _LEAST, _MASKED = -1e9, float(np.finfo(np.float32).min)

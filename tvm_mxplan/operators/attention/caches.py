@@ -23,8 +23,11 @@ import numpy as np
 import tvm
 from tvm import relax, te, tirx
 
-from .attention import Attention, attention, attention_of, parts
-from .registration import Operator, dtype_of
+from ..registration import Operator, dtype_of
+from .operator import Attention, attention, attention_of, parts
+
+STATES = "mxplan.states"
+"""Attribute of a Relax function: pairs of an input and the result that is its next one, by their numbers."""
 
 
 def put_rows(cache: relax.Expr, rows: relax.Expr, filled: relax.Expr, axis: int) -> relax.Call:
@@ -94,7 +97,7 @@ def _seen(
     filled: relax.Expr,
     masks: list[relax.Expr],
 ) -> relax.Expr:
-    """What is added to the scores of all rows of the caches: -inf where one does not count."""
+    """The mask of all rows of the caches: -inf where one does not count."""
     query, key, keys = call.args[0], call.args[1], call.args[3]
     rows, fresh, capacity = query.ty.shape.values[2], key.ty.shape.values[2], keys.ty.shape.values[2]
     dtype = dtype_of(query)
@@ -111,7 +114,9 @@ def _seen(
             if masks:
                 (mask,) = masks
                 places = [n, h, s, tirx.Min(t, mask.shape[3] - 1)]
-                at = [0 if _is_one(extent) else place for extent, place in zip(mask.shape, places, strict=True)]
+                at = [
+                    0 if _is_one(extent) else place for extent, place in zip(mask.shape, places, strict=True)
+                ]
                 found = mask(*at)
             counts = t < count if first is None else tirx.all(t < count, t <= first + s)
             return tirx.if_then_else(counts, found, nothing)

@@ -43,7 +43,9 @@ def feed(count: int, past: int, mask: bool, seed: int = 0) -> dict[str, np.ndarr
     return inputs
 
 
-def check(session: Any, other: FedBack, turns: tuple[int, ...], mask: bool = False, atol: float = 2e-6) -> None:
+def check(
+    session: Any, other: FedBack, turns: tuple[int, ...], mask: bool = False, atol: float = 2e-6
+) -> None:
     for turn, count in enumerate(turns):
         inputs = feed(count, other.length, mask, turn)
         (got,) = session.run(inputs)
@@ -76,7 +78,7 @@ def test_tvm_runs_them_where_no_library_does() -> None:
 
 @pytest.mark.parametrize("through", ["Identity", "Neg"])
 def test_presents_that_something_else_makes(through: str) -> None:
-    """What is no plain join is written as a whole."""
+    """Those that are no plain join are written as a whole."""
     model = decoder(through=through)
     check(compiled(model).session(), FedBack(model), (3, 1, 1))
 
@@ -193,9 +195,15 @@ def recurrent() -> onnx.ModelProto:
         helper.make_node("Mul", ["h1", "h1"], ["y"]),
     ]
     shape = [2, 4]
-    tensors = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "h", "h1", "y")}
+    tensors = {
+        name: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "h", "h1", "y")
+    }
     graph = helper.make_graph(
-        nodes, "g", [tensors["x"], tensors["h"]], [tensors["y"], tensors["h1"]], [numpy_helper.from_array(numbers, "w")]
+        nodes,
+        "g",
+        [tensors["x"], tensors["h"]],
+        [tensors["y"], tensors["h1"]],
+        [numpy_helper.from_array(numbers, "w")],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 

@@ -34,7 +34,7 @@ import tvm
 from tvm import relax
 from tvm.relax import op
 
-from .registration import Operator
+from ..registration import Operator
 
 Causal: TypeAlias = Literal["no", "first", "last"]
 
