@@ -41,7 +41,7 @@ def finalize_passes(
     passes = relax.pipeline.finalize_passes(target)
     if target.kind.name not in _PIPELINES:
         return passes
-    planner = [RowsInPlace(), *([StorageRewrite(observe)] if reuse else [])]
+    planner = [StorageRewrite(observe)] if reuse else []
     return [new for old in passes for new in (planner if old.info.name == _REPLACED else [old])]
 
 
@@ -98,6 +98,6 @@ def default_pipeline(
         with target:
             mod = tvm.transform.Sequential(legalize)(mod)
             mod = smaller_order(mod, lower) if reuse and reorder else lower(mod)
-            return tvm.transform.Sequential(finalize_passes(target, reuse, observe))(mod)
+            return tvm.transform.Sequential([RowsInPlace(), *finalize_passes(target, reuse, observe)])(mod)
 
     return run
