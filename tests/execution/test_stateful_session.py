@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import Any
 
@@ -12,6 +13,7 @@ from decoders import DEPTH, HEADS, WIDTH, FedBack, decoder, states_of
 from onnx import TensorProto, helper, numpy_helper
 
 import tvm_mxplan
+from tvm_mxplan.byoc.region_module import modules_under
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 
 CAPACITY = 16
@@ -67,6 +69,16 @@ def test_caches_grow_where_they_stand(settings: dict[str, Any]) -> None:
     check(session, FedBack(model), (5, 1, 1, 3, 1), settings.get("mask", False))
     assert addresses(session) == before
     assert session.length == 11 and session.capacity == CAPACITY
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_nothing_is_made_anew_when_caches_grow(mask: bool) -> None:
+    model = decoder(mask=mask, layers=2)
+    ex = compiled(model)
+    check(ex.session(), FedBack(model), (3, 1, 1, 1, 1), mask)
+    (region,) = (node for node in modules_under(ex.module.mod) if node.kind == "mxplan_onednn")
+    made = json.loads(str(region["mxplan.stats"]()))["specializations"]
+    assert sorted(one["symbols"]["seq"] for one in made) == [1, 3]
 
 
 def test_tvm_runs_them_where_no_library_does() -> None:

@@ -108,15 +108,11 @@ def _indices(program: ir.Program, step: ir.Step, value: ir.Value, place: int) ->
 
 
 def _filled(program: ir.Program, step: ir.Step, turn: int) -> Array:
-    """The rows of caches that count: as many as a mask has keys for, else all, or in other turns fewer."""
+    """The rows of caches that count: as many as there is room and a mask for, in other turns fewer."""
     shapes = {one.role: static_shape(program.values[one.value].shape) for one in step.operands}
-    fresh, capacity = shapes["key"][2], shapes["past_key"][2]
-    keys = (
-        shapes["mask"][3]
-        if shapes.get("mask", (1,))[-1] > 1
-        else capacity - turn % 2 * (capacity - fresh) // 2
-    )
-    return np.array([keys - fresh], "int32")
+    columns = shapes.get("mask", (1,))[-1]
+    room = (columns if columns > 1 else shapes["past_key"][2]) - shapes["key"][2]
+    return np.array([room - turn % 2 * room // 2], "int32")
 
 
 def _whole(value: ir.Value, place: int) -> Array:

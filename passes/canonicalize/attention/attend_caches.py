@@ -6,6 +6,9 @@ After    y, keys1, values1 = R.mxplan.cached_attention(q, k, v, keys, values, fi
 
 The rows that count, ``count``, are those that were there and the new ones; the slices say so, as they were
 made with the caches (``frontend/states.py``).  Slices that something else reads as well stay as they are.
+
+A mask with a column for each of them gets one for each row of the caches, zeros behind: its shape is one for
+all lengths then, and a region that reads it makes nothing anew when a cache grows.
 """
 
 from __future__ import annotations
@@ -18,9 +21,9 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.operators.attention import NAME, attention_of
-from tvm_mxplan.operators.attention.caches import PUT_ROWS, cached_attention
+from tvm_mxplan.operators.attention.caches import PUT_ROWS, cached_attention, put_rows
 
-from ...relax_types import dim_of, shape_of
+from ...relax_types import dim_of, dtype_of, shape_of
 from ..rewriter import is_call_to, reads_of
 
 _ROWS = 2
@@ -96,6 +99,7 @@ class _Attending(relax.PyExprMutator):
     def __init__(self, mod: tvm.IRModule, found: Mapping[tvm.ir.Var, tuple[_Joined, _Joined]]) -> None:
         super().__init__(mod)
         self.found = found
+        self.masks: dict[relax.Expr, relax.Expr] = {}
         self.moved = {var for pair in found.values() for one in pair for var in (one.piece, one.whole)}
 
     def visit_var_binding_(self, binding: relax.VarBinding) -> None:
@@ -108,6 +112,7 @@ class _Attending(relax.PyExprMutator):
         query, _key, _value, *masks = binding.value.args
         rows = tuple(one.call.args[1] for one in pair)
         caches = tuple(one.call.args[0] for one in pair)
+        masks = [self._as_wide(mask, caches[0]) for mask in masks]
         call = cached_attention(
             attention_of(binding.value), (query, *rows), caches, pair[0].call.args[2], *masks
         )
@@ -115,3 +120,15 @@ class _Attending(relax.PyExprMutator):
         for at, variable in enumerate((binding.var, *(one.whole for one in pair))):
             item = self.builder_.normalize(tvm.ir.TupleGetItem(every, at))
             self.builder_.emit_normalized(relax.VarBinding(variable, item))
+
+    def _as_wide(self, mask: relax.Expr, cache: relax.Expr) -> relax.Expr:
+        """The mask with a column for each row of a cache, where how many it has is no number."""
+        *lead, columns = mask.ty.shape.values
+        if isinstance(dim_of(columns), int):
+            return mask
+        if mask not in self.masks:
+            zeros = relax.op.zeros(relax.ShapeExpr([*lead, cache.ty.shape.values[_ROWS]]), dtype_of(mask))
+            start = relax.const([0], "int32")
+            put = put_rows(self.builder_.emit(zeros), self.visit_expr(mask), start, len(lead))
+            self.masks[mask] = self.builder_.emit(put)
+        return self.masks[mask]

@@ -51,7 +51,7 @@ def of_rows(attrs: ir.Attention, operands: Operands, places: Array, rows: int) -
     error = gamma(depth + 2) * sizes
     mask = operands.get("mask")
     if mask is not None:
-        scores = scores + mask
+        scores = scores + (mask if mask.shape[3] == 1 else mask[..., : scores.shape[3]])
         error = error + UNIT_ROUNDOFF * np.abs(scores)
     scores = np.where(_seen(attrs, places, rows, scores.shape[3]), scores, -np.inf)
     below = scores - scores.max(3, keepdims=True)

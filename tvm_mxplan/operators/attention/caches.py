@@ -9,7 +9,7 @@
 
     R.mxplan.cached_attention(query, key, value, keys, values, filled, mask, scale, causal, nan_is_zero)
 
-    query (N, H, S, D), key (N, G, T, D), value (N, G, T, W), mask  as in ``attention``; mask (.., filled + T)
+    query (N, H, S, D), key (N, G, T, D), value (N, G, T, W), mask  as in ``attention``; mask (.., filled + T) or wider
     keys (N, G, C, D), values (N, G, C, W), filled                  caches in front of key and value
     results                                                         attention on all that count; both caches
 

@@ -88,7 +88,7 @@ class Attention:
 
     With filled? [1] of int32 beside them, past ones are caches of P rows, of which so many count.  The joined
     ones have P rows then: new ones behind those that counted, all others as they were.  A mask tells of as
-    many keys as count in the end.
+    many keys as count in the end, or of more.
 
     Attributes
     ----------
