@@ -96,6 +96,15 @@ class RuntimeFunctions:
         functions = (None,) * 3 if observer is None else (observer.begin, observer.before, observer.after)
         self("observe", *functions)
 
+    def clock_steps(self, begin: bool) -> list[int]:
+        """Begin to take the time of the calling thread's steps, or end it and give each one's nanoseconds.
+
+        Raises
+        ------
+        InvalidInputError : it ends what did not begin in this thread.
+        """
+        return [int(taken) for taken in self("clock_steps", begin)]
+
     def set_debug(self, memory: bool) -> None:
         """Whether runs that begin from now on check every step's memory; slow, and off at first."""
         self("set_debug", int(memory))

@@ -77,6 +77,7 @@ create_module = runtime.create_module
 trial = runtime.trial
 load_packed = runtime.load_packed
 observe = runtime.observe
+clock_steps = runtime.clock_steps
 set_debug = runtime.set_debug
 split_weights = runtime_functions.split_weights
 export_packed = runtime_functions.export_packed

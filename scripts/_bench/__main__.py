@@ -30,6 +30,7 @@ BENCHMARKS = {
     "guests": ("steps.guests", "what the default target gives the host library, against TVM's kernels"),
     "costs": ("steps.costs", "the model of costs against what steps take"),
     "coverage": ("compiler.coverage", "the share of time outside of regions, as reports say and as it runs"),
+    "kinds": ("steps.kinds", "what reorders, products and attention take of networks of today"),
     "roofline": ("steps.roofline", "what bounds whole networks on this machine"),
     "memory": ("memory.memory", "memory plans against the best there could be and TVM's"),
     "allocation": ("memory.allocation", "the allocation solver on problems that are known to have a plan"),

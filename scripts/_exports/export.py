@@ -168,6 +168,13 @@ def _calibrated(model: torch.nn.Module, network: Network) -> torch.nn.Module:
     return model.eval()
 
 
+def made_again(table: str, number: int) -> torch.nn.Module:
+    """The network of a table, with the weights that its export has."""
+    network = TABLES[table]()[number]
+    torch.manual_seed(number)
+    return _calibrated(_made(network), network)
+
+
 def main(table: str, folder: Path, items: list[str]) -> None:
     """Write networks of a table to files; an item is a number in it and an exporter, ``new`` or ``old``."""
     warnings.simplefilter("ignore")

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "debug/memory_debug.h"
+#include "debug/step_clock.h"
 #include "ffi/errors.h"
 #include "ffi/observer.h"
 #include "library/library.h"
@@ -42,6 +43,19 @@ void Observe(const ffi::Optional<ffi::Function>& begin, const ffi::Optional<ffi:
           : nullptr);
 }
 
+// Begins to take the time of the calling thread's steps; or ends it, and gives their nanoseconds.
+ffi::Array<int64_t> ClockSteps(bool begin) {
+  if (begin) {
+    SetThreadObserver(std::make_shared<StepClock>());
+    return {};
+  }
+  const auto* clock = dynamic_cast<const StepClock*>(ThreadObserver().get());
+  if (clock == nullptr) ThrowInvalidInput("clock_steps: expected to have begun in this thread");
+  ffi::Array<int64_t> taken(clock->nanoseconds().begin(), clock->nanoseconds().end());
+  SetThreadObserver(nullptr);
+  return taken;
+}
+
 TVM_FFI_STATIC_INIT_BLOCK() {
   tvm::ffi::reflection::GlobalDef().def("tvm_mxplan.module_bytes", ModuleBytes);
 }
@@ -61,7 +75,9 @@ void RegisterFunctionsOf(const std::string& library) {
       .def((prefix + "describe").c_str(), describe)
       .def((prefix + "abi").c_str(), Abi)
       .def((prefix + "set_debug").c_str(), SetDebug)
-      .def((prefix + "observe").c_str(), Observe);
+      .def((prefix + "observe").c_str(), Observe)
+      .def((prefix + "clock_steps").c_str(),
+           [](bool begin) { return Guard([&] { return ClockSteps(begin); }); });
   RegisterModulesOf(library);
 }
 

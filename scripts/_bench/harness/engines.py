@@ -215,24 +215,41 @@ def _load_openvino(model_path: str, inputs: Inputs, threads: int, precision: str
 
 
 def _load_torch(model_path: str, inputs: Inputs, threads: int) -> Runner:
-    import onnx
     import torch
     from torch._inductor import config
-
-    from .torch_model import OnnxModule
 
     # With the model, so that loading is compiling, and nothing stays.
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(model_path).parent / "inductor")
     torch.set_num_threads(threads)
     config.freezing = True
-    compiled = torch.compile(OnnxModule(onnx.load(model_path)).eval())
+    compiled = torch.compile(_torch_module(Path(model_path)).eval())
     tensors = [torch.from_numpy(value) for value in inputs.values()]
 
     def call() -> Any:
         with torch.no_grad():
             return compiled(*tensors)
 
-    return Runner(call, lambda answer: [tensor.numpy() for tensor in answer])
+    def fetch(answer: Any) -> list[np.ndarray]:
+        return [one.numpy() for one in ([answer] if isinstance(answer, torch.Tensor) else answer)]
+
+    return Runner(call, fetch)
+
+
+def _torch_module(path: Path) -> Any:
+    """The module that a network of today was exported from; for other files one of the model's nodes."""
+    from _exports.tables import TABLES, file_of
+
+    table = path.parent.name
+    for number, network in enumerate(TABLES[table]() if table in TABLES else ()):
+        if path.name in (file_of(network, "new"), file_of(network, "old")):
+            from _exports.export import made_again
+
+            return made_again(table, number)
+    import onnx
+
+    from .torch_model import OnnxModule
+
+    return OnnxModule(onnx.load(path))
 
 
 REFERENCE = Engine("reference", ("onnxruntime",), _load_reference)

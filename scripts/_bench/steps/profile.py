@@ -34,8 +34,9 @@ class _Clock:
     """An observer that only looks at the time; regions and steps come in the same order in every call."""
 
     programs: list[ir.Program] = field(default_factory=list)
-    times: list[tuple[int, float]] = field(default_factory=list)
-    """Of this call: a step's number and its seconds."""
+    steps: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    """Of this call: each step's number, and its seconds."""
     clock: Callable[[], float] = time.perf_counter
     _started: float = 0.0
 
@@ -46,29 +47,50 @@ class _Clock:
         self._started = self.clock()
 
     def after(self, step: int, values: Sequence[int], tensors: Sequence[Any]) -> None:
-        self.times.append((step, self.clock() - self._started))
+        self.seconds.append(self.clock() - self._started)
+        self.steps.append(step)
 
 
 def time_steps(
     executable: Executable,
     inputs: Mapping[str, np.ndarray],
     calls: int,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float] | None = None,
 ) -> list[TimedStep]:
-    """The steps of ``executable`` in the order in which they run; a call or two come first, untimed."""
+    """The steps of ``executable`` in the order in which they run; a call or two come first, untimed.
+
+    Times are the runtime's own, or ``clock``'s, which Python asks: threads may fall asleep meanwhile.
+    """
     executable(**inputs)
-    clocks = [_Clock(clock=clock) for _ in range(calls + 1)]
-    try:
-        for clock in clocks:
-            library.observe(clock)
-            executable(**inputs)
-    finally:
-        library.observe(None)
-    clocks = clocks[1:]
-    owners = [program for program in clocks[0].programs for _ in program.steps]
-    seconds = zip(*([taken for _, taken in clock.times] for clock in clocks), strict=True)
-    numbers = [number for number, _ in clocks[0].times]
+    first = _Clock()
+    _observed(first, executable, inputs)
+    every = [_timed(executable, inputs, clock) for _ in range(calls + 1)][1:]
+    owners = [program for program in first.programs for _ in program.steps]
     return [
         TimedStep(program, number, statistics.median(samples))
-        for program, number, samples in zip(owners, numbers, seconds, strict=True)
+        for program, number, samples in zip(owners, first.steps, zip(*every, strict=True), strict=True)
     ]
+
+
+def _timed(
+    executable: Executable, inputs: Mapping[str, np.ndarray], clock: Callable[[], float] | None
+) -> list[float]:
+    """Seconds of each step of one call."""
+    if clock is not None:
+        taken = _Clock(clock=clock)
+        _observed(taken, executable, inputs)
+        return taken.seconds
+    library.clock_steps(True)
+    try:
+        executable(**inputs)
+    finally:
+        nanoseconds = library.clock_steps(False)
+    return [1e-9 * taken for taken in nanoseconds]
+
+
+def _observed(clock: _Clock, executable: Executable, inputs: Mapping[str, np.ndarray]) -> None:
+    library.observe(clock)
+    try:
+        executable(**inputs)
+    finally:
+        library.observe(None)
