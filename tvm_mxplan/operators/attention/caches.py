@@ -9,9 +9,10 @@
 
     R.mxplan.cached_attention(query, key, value, keys, values, filled, mask, scale, causal, nan_is_zero)
 
-    query (N, H, S, D), key (N, G, T, D), value (N, G, T, W), mask  as in ``attention``; mask (.., filled + T) or wider
-    keys (N, G, C, D), values (N, G, C, W), filled                  caches in front of key and value
-    results                                                         attention on all that count; both caches
+    query (N, H, S, D), key (N, G, T, D), value (N, G, T, W)   as in ``attention``
+    keys (N, G, C, D), values (N, G, C, W), filled             caches in front of key and value
+    mask                                                       (..., filled + T) or wider
+    results                                                    attention on all that count; both caches
 
 The last is made of the first and of attention (``passes/canonicalize/attend_caches.py``).  Where no library
 takes it, TVM runs it over all rows of the caches, of which those that do not count are masked.

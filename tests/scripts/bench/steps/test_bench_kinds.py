@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "scripts"))
+
 from _bench.steps import kinds
 from _bench.steps.profile import TimedStep, time_steps
 
