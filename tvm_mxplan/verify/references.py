@@ -64,11 +64,11 @@ class Run:
 
 def judge(run: Run) -> Finding | None:
     """The worst of the elements that were worked out, if any is wrong; its index is that in the result."""
-    run = _widened(run)
+    as_read, run = run, _widened(run)
     step = run.program.steps[0]
     match step.attrs:
         case ir.Recurrent() | ir.RecurrentTraining() | ir.RecurrentBackward():
-            given = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
+            given = {o.role: as_read.arrays[o.value] for o in step.operands if not o.is_result}
             return recurrent.judge(step, given, {"dst": run.result, **run.others})
         case ir.DynamicQuantization() | ir.LayerNormalizationBackward() | ir.Ranking():
             return _of_all(step, run)

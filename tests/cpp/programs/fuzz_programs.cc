@@ -47,6 +47,7 @@ class Random {
  public:
   // With tame numbers a program that is as it should be runs: all indices are in bounds.
   explicit Random(uint64_t seed, bool tame = false) : engine_(seed), tame_(tame) {}
+  bool tame() const { return tame_; }
   bool Wild() { return !tame_ && Below(8) == 0; }
   size_t Below(size_t limit) { return engine_() % limit; }
   template <typename T>
@@ -322,9 +323,10 @@ Block Filled(int64_t bytes, bool zeros, const std::string& dtype, Random* random
   if (zeros) return block;
   auto real = [random] { return static_cast<double>(random->Below(2000)) / 1000 - 1; };
   const bool wild = random->Wild();
-  auto whole = [random, wild]() -> int64_t {
+  const int64_t least = random->tame() ? 0 : -2;  // a count is not below 0
+  auto whole = [random, wild, least]() -> int64_t {
     if (wild && random->Below(4) == 0) return random->Number(7);
-    return static_cast<int64_t>(random->Below(6)) - 2;
+    return static_cast<int64_t>(random->Below(static_cast<uint64_t>(4 - least))) + least;
   };
   Guarded* to = block.get();
   if (dtype == "float32") Fill<float>(to, real);

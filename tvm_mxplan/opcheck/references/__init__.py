@@ -97,6 +97,10 @@ def results_of(attrs: ir.Attributes, operands: Operands) -> dict[str, Estimate]:
     return several(attrs, operands) if several else {"dst": REFERENCES[type(attrs)](attrs, operands)}
 
 
+def _is_short(array: Array) -> bool:
+    return np.asarray(array).dtype.name in ("bfloat16", "float16")
+
+
 def evaluate(
     step: ir.Step,
     shape: tuple[int, ...],
@@ -115,7 +119,8 @@ def evaluate(
     """
     read = {role: [np.asarray(array, np.float64) for array in arrays] for role, arrays in operands.items()}
     doubles = quantized.real(step, read)
-    given = Operands(doubles, shape, dtype)
+    short = frozenset(role for role, arrays in operands.items() if any(map(_is_short, arrays)))
+    given = Operands(doubles, shape, dtype, short)
     with np.errstate(all="ignore"):
         if type(step.attrs) in SEVERAL:
             return results_of(step.attrs, given)

@@ -15,11 +15,17 @@ _FLOAT = np.dtype(np.float32)
 
 @dataclass(frozen=True)
 class Operands:
-    """Operands by role, several in one role in their order, and the logical shape and type of ``dst``."""
+    """Operands by role, several in one role in their order, and the logical shape and type of ``dst``.
+
+    Attributes
+    ----------
+    short : roles whose numbers came in a type shorter than float32.
+    """
 
     by_role: Mapping[str, Sequence[Array]]
     shape: tuple[int, ...]
     dtype: np.dtype[Any] = _FLOAT
+    short: frozenset[str] = frozenset()
 
     def __getitem__(self, role: str) -> Array:
         return self.by_role[role][0]

@@ -13,9 +13,15 @@ from ..estimate import Array, Estimate
 from .inherited import Off, exactly, product, product_of, sigmoid, tanh
 from .operands import Operands
 
+_SHORT = 2.0**-7
+"""Relative error of a state rounded to bfloat16, twice: those of a few units may all be of one sign."""
+
 
 class _Direction(NamedTuple):
-    """One direction: weights as (inputs, gates, units), bias, peepholes, and states to start from."""
+    """One direction: weights as (inputs, gates, units), bias, peepholes, and states to start from.
+
+    ``rounding`` is the relative error of a state that is multiplied: short weights meet it rounded.
+    """
 
     weights: Array
     recurrence: Array
@@ -23,6 +29,7 @@ class _Direction(NamedTuple):
     peepholes: Array
     hidden: Off
     cell: Off
+    rounding: float
 
 
 def recurrent(attrs: ir.Recurrent, operands: Operands) -> dict[str, Estimate]:
@@ -60,7 +67,8 @@ def _direction(operands: Operands, at: int) -> _Direction:
     hidden, cell = (Off(part(role, state), np.zeros(state)) for role in ("hidden", "cell"))
     # A GRU that resets behind the product has one bias more than gates.
     bias = part("bias", (recurrence.shape[1] + 1, units))
-    return _Direction(weights, recurrence, bias, part("peepholes", (3, units)), hidden, cell)
+    rounding = _SHORT if "recurrence" in operands.short else 0.0
+    return _Direction(weights, recurrence, bias, part("peepholes", (3, units)), hidden, cell, rounding)
 
 
 def _run(cell: str, src: Array, direction: _Direction) -> tuple[list[Off], tuple[Off, Off]]:
@@ -79,7 +87,8 @@ def _row(direction: _Direction, features: Array, hidden: Off, gate: int) -> Off:
 
 
 def _recurrent(direction: _Direction, hidden: Off, gate: int) -> Off:
-    return product_of(hidden, direction.recurrence[:, gate])
+    rounded = Off(hidden.value, hidden.error + direction.rounding * np.abs(hidden.value))
+    return product_of(rounded, direction.recurrence[:, gate])
 
 
 def _relu(x: Off) -> Off:

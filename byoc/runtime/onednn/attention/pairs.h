@@ -39,14 +39,10 @@ struct LastAt {
 // The first number of each pair in float32.
 MXPLAN_INLINE Vec First(Words pairs) { return Widened(pairs); }
 
-#ifdef MXPLAN_BF16_INSTRUCTIONS
-
 // sum + first(a) * first(b) + second(a) * second(b)
-MXPLAN_INLINE Vec Add(Vec sum, Words a, Words b) {
-  auto result = _mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), reinterpret_cast<__m512bh>(a),
-                                 reinterpret_cast<__m512bh>(b));
-  return reinterpret_cast<Vec>(result);
-}
+MXPLAN_INLINE Vec Add(Vec sum, Words a, Words b) { return AddPairs(sum, a, b); }
+
+#ifdef MXPLAN_BF16_INSTRUCTIONS
 
 // The first `count` numbers, 0 behind them; two in a word.
 MXPLAN_INLINE Words LoadPairs(const Short* from, int64_t count) {
@@ -54,12 +50,6 @@ MXPLAN_INLINE Words LoadPairs(const Short* from, int64_t count) {
 }
 
 #else
-
-MXPLAN_INLINE Vec Second(Words pairs) { return reinterpret_cast<Vec>(pairs >> kHalf << kHalf); }
-
-MXPLAN_INLINE Vec Add(Vec sum, Words a, Words b) {
-  return sum + First(a) * First(b) + Second(a) * Second(b);
-}
 
 MXPLAN_INLINE Words LoadPairs(const Short* from, int64_t count) {
   return FirstOf<Words>(from, count);

@@ -11,6 +11,6 @@
 
 namespace mxplan::recurrence {
 
-Kernels Avx512Kernels() { return {kLanes, {RunStep<float>, RunStep<Short>}}; }
+Kernels Avx512Kernels() { return {kLanes, {RunStep<float>, RunStep<Short>}, Round}; }
 
 }  // namespace mxplan::recurrence

@@ -28,6 +28,11 @@ struct Step {
   float* cell_state = nullptr;      // [units]: an LSTM's, read and written
   float* dst = nullptr;             // [units]
   int64_t next_products = 0, next_before = 0, next_cell_state = 0, next_dst = 0;
+  // Weights in bfloat16 are multiplied with `before` rounded: [even units], zero behind the last
+  // one; the new state, rounded for the next step.
+  const uint16_t* rounded_before = nullptr;
+  uint16_t* rounded_dst = nullptr;
+  int64_t next_rounded = 0;
 };
 
 // Does the step for the units of blocks [begin, end) of lanes.  Every second step goes through the
@@ -37,8 +42,10 @@ using Run = void (*)(const Step& step, int64_t begin, int64_t end, bool backward
 struct Kernels {
   int64_t lanes = 0;
   Run run[kReals] = {};  // by the type of recurrent weights; bfloat16: AVX-512 alone
+  void (*round)(const float* from, int64_t count, uint16_t* to) = nullptr;
 };
 
+Kernels Avx512Bf16Kernels();
 Kernels Avx512Kernels();
 Kernels Avx2Kernels();
 Kernels BaseKernels();

@@ -26,78 +26,83 @@ MXPLAN_INLINE void StoreUnits(float* to, Vec x, int64_t count) {
   }
 }
 
-// Weights of some rows, which follow each other in the units of the last step, for all lanes.
+// Weights of rows, which follow each other in the units of the last step, for all lanes.
 template <typename Weight, int kGates>
 struct Rows;
 
 template <int kGates>
 struct Rows<float, kGates> {
-  static constexpr int64_t kTogether = 1;
+  using Row = Vec;
   const float* weights;
+  int64_t count;
   MXPLAN_INLINE Rows(const Step& step, int64_t first)
-      : weights(static_cast<const float*>(step.recurrence) + first * step.units * kGates) {}
-  MXPLAN_INLINE void Read(int64_t i, Vec (*rows)[kGates]) const {
-#pragma GCC unroll 4
-    for (int64_t g = 0; g < kGates; ++g) rows[0][g] = Load(weights + (i * kGates + g) * kLanes);
+      : weights(static_cast<const float*>(step.recurrence) + first * step.units * kGates),
+        count(step.units) {}
+  MXPLAN_INLINE Row Read(int64_t i, int64_t gate) const {
+    return Load(weights + (i * kGates + gate) * kLanes);
   }
+  static MXPLAN_INLINE const float* StateOf(const Step& step, int64_t sample) {
+    return step.before + sample * step.next_before;
+  }
+  static MXPLAN_INLINE Vec NumberOf(const float* state, int64_t i) { return Broadcast(state[i]); }
+  static MXPLAN_INLINE Vec Add(Vec sum, Vec number, Row row) { return sum + number * row; }
 };
 
-// Two in each word, of which either half becomes float32 by one instruction.
+// Two units in each word, as in the rounded state.
 template <int kGates>
 struct Rows<Short, kGates> {
-  static constexpr int64_t kTogether = 2;
+  using Row = Ints;
   const Short* weights;
-  int64_t gate;  // numbers from one to the next
+  int64_t count;
   MXPLAN_INLINE Rows(const Step& step, int64_t first)
-      : weights(static_cast<const Short*>(step.recurrence)),
-        gate((step.units + 1) / 2 * 2 * kLanes) {
-    weights += first / kLanes * kGates * gate;
+      : weights(static_cast<const Short*>(step.recurrence)), count((step.units + 1) / 2) {
+    weights += first * kGates * count * 2;
   }
-  MXPLAN_INLINE void Read(int64_t i, Vec (*rows)[kGates]) const {
-#pragma GCC unroll 4
-    for (int64_t g = 0; g < kGates; ++g) {
-      const Ints words = LoadWords(weights + g * gate + i * kLanes);
-      rows[0][g] = Widened(words);
-      rows[1][g] = WidenedHigh(words);
-    }
+  MXPLAN_INLINE Row Read(int64_t i, int64_t gate) const {
+    return LoadWords(weights + (gate * count + i) * 2 * kLanes);
   }
+  static MXPLAN_INLINE const Short* StateOf(const Step& step, int64_t sample) {
+    return step.rounded_before + sample * step.next_rounded;
+  }
+  static MXPLAN_INLINE Ints NumberOf(const Short* state, int64_t i) {
+    int32_t word = 0;
+    std::memcpy(&word, state + 2 * i, sizeof(word));
+    return Ints{} + word;
+  }
+  static MXPLAN_INLINE Vec Add(Vec sum, Ints number, Row row) { return AddPairs(sum, number, row); }
 };
 
 // sums[s][g] = before . recurrence[:, g] of the samples from `sample` on, for the block of units at
 // `first`.
 template <typename Weight, int kGates, int kSamples>
 MXPLAN_INLINE void Recur(const Step& step, int64_t first, int64_t sample, Vec (*sums)[kGates]) {
+  using Reading = Rows<Weight, kGates>;
   constexpr int64_t kAtOnce = 8;  // sums that do not wait for each other's last addition
   constexpr int64_t kEnough = kAtOnce / (kGates * kSamples);
-  constexpr int64_t kTogether = Rows<Weight, kGates>::kTogether;
-  constexpr int64_t kParts = kEnough > kTogether ? kEnough : kEnough > 1 ? kTogether : 1;
-  constexpr int64_t kRows = kParts > kTogether ? kParts : kTogether;  // in a turn
-  const Rows<Weight, kGates> weights(step, first);
-  const float* states[kSamples];
-  for (int64_t s = 0; s < kSamples; ++s) states[s] = step.before + (sample + s) * step.next_before;
+  constexpr int64_t kParts = kEnough > 1 ? kEnough : 1;
+  const Reading weights(step, first);
+  decltype(Reading::StateOf(step, 0)) states[kSamples];
+  for (int64_t s = 0; s < kSamples; ++s) states[s] = Reading::StateOf(step, sample + s);
   Vec parts[kParts][kSamples][kGates] = {};
-  const auto add = [&](int64_t i, int64_t at, int64_t count) __attribute__((always_inline)) {
-    Vec rows[kTogether][kGates];
-    weights.Read(i, rows);
+  const auto add = [&](int64_t i, int64_t part) __attribute__((always_inline)) {
+    typename Reading::Row row[kGates];
+#pragma GCC unroll 4
+    for (int64_t g = 0; g < kGates; ++g) row[g] = weights.Read(i, g);
 #pragma GCC unroll 8
     for (int64_t s = 0; s < kSamples; ++s) {
-#pragma GCC unroll 2
-      for (int64_t row = 0; row < count; ++row) {
-        const Vec number = Broadcast(states[s][i + row]);
-        auto& there = parts[(at + row) % kParts][s];
+      const auto number = Reading::NumberOf(states[s], i);
 #pragma GCC unroll 4
-        for (int64_t g = 0; g < kGates; ++g) there[g] += number * rows[row][g];
+      for (int64_t g = 0; g < kGates; ++g) {
+        parts[part][s][g] = Reading::Add(parts[part][s][g], number, row[g]);
       }
     }
   };
-  const int64_t units = step.units;
   int64_t i = 0;
-  for (; i + kRows <= units; i += kRows) {
+  for (; i + kParts <= weights.count; i += kParts) {
 #pragma GCC unroll 8
-    for (int64_t row = 0; row < kRows; row += kTogether) add(i + row, row, kTogether);
+    for (int64_t part = 0; part < kParts; ++part) add(i + part, part);
   }
-  for (; i + kTogether <= units; i += kTogether) add(i, 0, kTogether);
-  if (i < units) add(i, 0, 1);
+  for (; i < weights.count; ++i) add(i, 0);
 #pragma GCC unroll 8
   for (int64_t s = 0; s < kSamples; ++s) {
 #pragma GCC unroll 4
@@ -138,6 +143,9 @@ MXPLAN_INLINE void Finish(const Step& step, int64_t first, int64_t sample, const
     result = step.cell == Cell::kTanh ? Tanh(sum) : (sum < 0 ? Vec{} : sum);
   }
   StoreUnits(step.dst + sample * step.next_dst + first, result, count);
+  if (step.rounded_dst != nullptr) {
+    StoreShort(step.rounded_dst + sample * step.next_rounded + first, count, result);
+  }
 }
 
 template <typename Weight, int kGates, int kSamples>
@@ -162,6 +170,13 @@ inline void Blocks(const Step& step, int64_t begin, int64_t end, bool backwards)
     for (int64_t block = end; block-- > begin;) Block<Weight, kGates>(step, block);
   } else {
     for (int64_t block = begin; block < end; ++block) Block<Weight, kGates>(step, block);
+  }
+}
+
+[[maybe_unused]] void Round(const float* from, int64_t count, Short* to) {
+  for (int64_t at = 0; at < count; at += kLanes) {
+    const int64_t some = count - at < kLanes ? count - at : kLanes;
+    StoreShort(to + at, some, LoadUnits(from + at, some));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,7 @@ enum ArgumentIndex : size_t {
   kBias,
   kDst,
   kState,
+  kRounded,
   kFirstOptional
 };
 
@@ -53,6 +55,11 @@ struct Plan {
   Real weight = kRealFloat;
   bool first_reverse = false;  // the first direction begins at the last step
   Optional optional;
+
+  int64_t EvenUnits() const { return (units + 1) / 2 * 2; }
+  int64_t RoundedBytes() const {
+    return 2 * directions * samples * EvenUnits() * static_cast<int64_t>(sizeof(uint16_t));
+  }
 };
 
 class RecurrenceStage final : public MemoryStage {
@@ -65,6 +72,7 @@ class RecurrenceStage final : public MemoryStage {
                                                    kScratchpad + 1, memories.data()),
                             "could not multiply the inputs of a recurrent layer");
     StartCells(memories);
+    StartRounded(memories);
     if (plan_.threads == 1) {
       RunThread(memories, 0, 1);
     } else {
@@ -85,6 +93,26 @@ class RecurrenceStage final : public MemoryStage {
       std::copy_n(Data(memories[*plan_.optional.cell]), count, state);
     } else {
       std::fill_n(state, count, 0.0F);
+    }
+  }
+
+  // Rounded states of a direction, those of the last step and of this one in turns.
+  uint16_t* RoundedOf(const Memories& memories, int64_t direction, int64_t turn) const {
+    auto* rounded = Data<uint16_t>(memories[kRounded]);
+    return rounded + (direction * 2 + turn) * plan_.samples * plan_.EvenUnits();
+  }
+
+  void StartRounded(const Memories& memories) const {
+    const Plan& p = plan_;
+    if (p.weight != kRealShort) return;
+    // What stands behind an odd number of units stays 0.
+    std::memset(RoundedOf(memories, 0, 0), 0, static_cast<size_t>(p.RoundedBytes()));
+    for (int64_t at = 0; at < p.directions && p.optional.hidden; ++at) {
+      const float* hidden = Data(memories[*p.optional.hidden]) + at * p.samples * p.units;
+      uint16_t* rounded = RoundedOf(memories, at, 1);
+      for (int64_t sample = 0; sample < p.samples; ++sample) {
+        p.kernels.round(hidden + sample * p.units, p.units, rounded + sample * p.EvenUnits());
+      }
     }
   }
 
@@ -139,6 +167,11 @@ class RecurrenceStage final : public MemoryStage {
     step.next_cell_state = p.units;
     step.dst = output(place);
     step.next_dst = row;
+    if (p.weight == kRealShort) {
+      step.rounded_before = RoundedOf(memories, direction, (i + 1) % 2);
+      step.rounded_dst = RoundedOf(memories, direction, i % 2);
+      step.next_rounded = p.EvenUnits();
+    }
     p.kernels.run[p.weight](step, begin, end, i % 2 == 1);
   }
 
@@ -160,7 +193,10 @@ class RecurrenceStage final : public MemoryStage {
   Plan plan_;
 };
 
-Kernels KernelsHere() { return ForThisIsa(Avx512Kernels, Avx2Kernels, BaseKernels)(); }
+Kernels KernelsHere() {
+  if (HasIsa(dnnl::cpu_isa::avx512_core_bf16)) return Avx512Bf16Kernels();
+  return ForThisIsa(Avx512Kernels, Avx2Kernels, BaseKernels)();
+}
 
 std::optional<Cell> CellOf(const StepBuilder& b) {
   constexpr std::pair<const char*, Cell> kCells[] = {{"lstm", Cell::kLstm},
@@ -279,7 +315,8 @@ void Build(StepBuilder* b) {
       b->Packed(0, b->Id("recurrence"), in_blocks, as_blocks),
       value("bias"),
       value("dst"),
-      own(0, Plain({plan.directions, plan.samples, plan.units}))};
+      own(0, Plain({plan.directions, plan.samples, plan.units})),
+      own(0, MakeDesc({plan.RoundedBytes()}, memory::data_type::u8, "a"))};
   auto optional = [&](const char* role) -> std::optional<size_t> {
     if (!b->Has(role)) return std::nullopt;
     arguments.push_back(value(role));

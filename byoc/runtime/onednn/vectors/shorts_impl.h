@@ -32,6 +32,12 @@ MXPLAN_INLINE Vec WidenedHigh(Ints numbers) {
 
 #ifdef MXPLAN_BF16_INSTRUCTIONS
 
+// sum + the product of both numbers in low halves + that of those in high halves.
+MXPLAN_INLINE Vec AddPairs(Vec sum, Ints a, Ints b) {
+  return reinterpret_cast<Vec>(_mm512_dpbf16_ps(
+      reinterpret_cast<__m512>(sum), reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b)));
+}
+
 MXPLAN_INLINE uint32_t FirstBits(int64_t count) {
   return count >= 2 * kHalf ? ~0U : (1U << std::max<int64_t>(count, 0)) - 1;
 }
@@ -52,6 +58,10 @@ MXPLAN_INLINE void StoreShort(Short* to, int64_t count, Vec numbers) {
 }
 
 #else
+
+MXPLAN_INLINE Vec AddPairs(Vec sum, Ints a, Ints b) {
+  return sum + Widened(a) * Widened(b) + WidenedHigh(a) * WidenedHigh(b);
+}
 
 MXPLAN_INLINE Shorts Rounded(Vec numbers) {
   constexpr int32_t kBelowHalf = 0x7fff, kQuietNan = 0x7fc00000;

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,11 +66,56 @@ def layer(
     return b
 
 
-def in_float(b: Builder) -> Builder:
-    """The same layer on the same numbers with all in float32."""
-    b.values = [replace(value, dtype="float32") for value in b.values]
-    b.constants = [data.astype("float32") for data in b.constants]
-    return b
+def rounded(numbers: Array) -> Array:
+    return numbers.astype(numpy_type("bfloat16")).astype(np.float64)
+
+
+def worked_out(b: Builder, arrays: list[Array]) -> list[Array]:
+    """The results in float64; states that short weights are multiplied with are rounded, and no others."""
+    attrs = b.steps[0].attrs
+    assert isinstance(attrs, ir.Recurrent)
+    short = b.constants[0].dtype.name == "bfloat16"
+    weights, recurrence, bias = (data[0].astype(np.float64) for data in b.constants)
+    x, hidden, *cell = (array.astype(np.float64) for array in arrays)
+    outputs, last = [], []
+    for at, (w, r, own) in enumerate(zip(weights, recurrence, bias, strict=True)):
+        h, c = hidden[0, at], cell[0][0, at] if cell else np.zeros(1)
+        backwards = attrs.direction == "reverse" or at == 1
+        rows = []
+        for row in x[::-1] if backwards else x:
+            given = [row @ w[:, gate] + own[gate] for gate in range(w.shape[1])]
+            more = [(rounded(h) if short else h) @ r[:, gate] for gate in range(w.shape[1])]
+            h, c = stepped(attrs.cell, given, more, own[-1], h, c)
+            rows.append(h)
+        outputs.append(np.array(rows[::-1] if backwards else rows))
+        last.append((h, c))
+    ends = [np.stack(part)[None] for part in zip(*last, strict=True)]
+    return [np.concatenate(outputs, 2), *ends[: 1 + len(cell)]]
+
+
+def stepped(
+    cell: str, given: list[Array], more: list[Array], reset_bias: Array, h: Array, c: Array
+) -> tuple[Array, Array]:
+    """The next states, of the input's part of each gate and the last state's."""
+
+    def sigmoid(x: Array) -> Array:
+        return 1 / (1 + np.exp(-x))
+
+    if cell == "lstm":
+        into, forget, candidate, out = (one + other for one, other in zip(given, more, strict=True))
+        c = sigmoid(forget) * c + sigmoid(into) * np.tanh(candidate)
+        return sigmoid(out) * np.tanh(c), c
+    if cell == "gru_linear":
+        update, reset = sigmoid(given[0] + more[0]), sigmoid(given[1] + more[1])
+        return update * h + (1 - update) * np.tanh(given[2] + reset * (more[2] + reset_bias)), c
+    return np.tanh(given[0] + more[0]) if cell == "tanh" else np.maximum(given[0] + more[0], 0), c
+
+
+def close(got: Array, wanted: Array, short: bool) -> None:
+    """Within float32's sums; a state at a tie may be rounded either way, which few are."""
+    difference = np.abs(got - wanted)
+    assert difference.max(initial=0) <= (2e-2 if short else 2e-6)
+    assert np.mean(difference) <= (1e-4 if short else 1e-6)
 
 
 def implementation(b: Builder) -> str:
@@ -126,11 +170,11 @@ def test_cells_in_all_directions(
 def test_inputs_and_weights_in_bfloat16(
     cell: ir.RecurrentCell, direction: ir.RecurrentDirection, units: int
 ) -> None:
-    """Only these are rounded: states stay float32."""
+    """And states where they are multiplied: what goes on from step to step stays float32."""
     b = layer(cell, direction, units=units, features=7, steps=9, dtype="bfloat16")
     assert implementation(b) == KERNEL
-    for result, wide in zip(run(b), run(in_float(b)), strict=True):
-        np.testing.assert_allclose(result, wide, rtol=0, atol=2e-6)
+    for result, wide in zip(run(b), worked_out(b, drawn(b.build())["input"]), strict=True):
+        close(result, wide, short=True)
 
 
 @pytest.mark.parametrize("units", [1, 3, 16, 33, 64])
@@ -155,9 +199,9 @@ def test_samples_do_not_meet(cell: ir.RecurrentCell, samples: int, dtype: str) -
         arrays = drawn(alone.build())["output"]
         given = [x[:, at : at + 1], *(state[:, :, at : at + 1] for state in states)]
         call(alone.module(), alone.name, *(np.ascontiguousarray(array) for array in given), *arrays)
-        np.testing.assert_allclose(outputs[:, at], arrays[0][:, 0], rtol=0, atol=2e-6)
+        close(outputs[:, at], arrays[0][:, 0], dtype == "bfloat16")
         for ours, theirs in zip(last, arrays[1:], strict=True):
-            np.testing.assert_allclose(ours[:, :, at], theirs[:, :, 0], rtol=0, atol=2e-6)
+            close(ours[:, :, at], theirs[:, :, 0], dtype == "bfloat16")
 
 
 @pytest.mark.parametrize("layout", ["abdec", "abecd"])
