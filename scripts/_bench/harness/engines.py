@@ -222,7 +222,7 @@ def _load_torch(model_path: str, inputs: Inputs, threads: int) -> Runner:
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(model_path).parent / "inductor")
     torch.set_num_threads(threads)
     config.freezing = True
-    compiled = torch.compile(_torch_module(Path(model_path)).eval())
+    compiled = torch.compile(_torch_module(Path(model_path).resolve()).eval())
     tensors = [torch.from_numpy(value) for value in inputs.values()]
 
     def call() -> Any:
