@@ -89,11 +89,26 @@ struct Running {
   Ints visible[kQ];
 };
 
-// Masks scores, then makes them e to their difference from the largest one.
-template <int64_t kQ, typename Number>
+// Scores become e to their difference from `base`; their sums are added to `sum`.
+template <int64_t kQ>
+struct PlainWeights {
+  MXPLAN_INLINE void operator()(float* scores, int64_t keys, const Vec* base, Vec* sum) const {
+    for (int64_t k = 0; k < keys; ++k) {
+      for (int64_t j = 0; j < kQ; ++j) {
+        float* at = scores + (k * kQ + j) * kLanes;
+        Vec p = Exp(Load(at) - base[j]);
+        sum[j] += p;
+        Store(at, p);
+      }
+    }
+  }
+};
+
+// Masks scores, then makes weights of their differences from the largest one.
+template <int64_t kQ, typename Number, typename Exponentials>
 void Weights(const BlockOfNumbers<Number>& block, const QueryOfNumbers<Number>* queries,
              int64_t begin, int64_t keys, bool first, int64_t all_visible, const float* masks,
-             float* scores, Running<kQ>* running) {
+             float* scores, Running<kQ>* running, const Exponentials& exponentials) {
   constexpr int64_t kRows = kQ * kLanes;
   Vec largest[kQ], before[kQ];
   for (int64_t j = 0; j < kQ; ++j) before[j] = largest[j] = running->largest[j];
@@ -129,14 +144,7 @@ void Weights(const BlockOfNumbers<Number>& block, const QueryOfNumbers<Number>* 
     running->factor[j] = Exp(before[j] - base[j]);
     sum[j] = first ? Vec{} : running->sum[j] * running->factor[j];
   }
-  for (int64_t k = 0; k < keys; ++k) {
-    for (int64_t j = 0; j < kQ; ++j) {
-      float* at = scores + k * kRows + j * kLanes;
-      Vec p = Exp(Load(at) - base[j]);
-      sum[j] += p;
-      Store(at, p);
-    }
-  }
+  exponentials(scores, keys, base, sum);
   for (int64_t j = 0; j < kQ; ++j) running->sum[j] = sum[j];
 }
 
@@ -214,7 +222,7 @@ void RowsOf(const Block& block, const Query* queries, int64_t count, float* memo
                block.depth, keys, scratch.scores);
     if (block.masked && !block.one_mask) CopyMasks<kQ>(block, at, begin, keys, scratch.masks);
     Weights<kQ>(block, queries, begin, keys, first, all_visible, scratch.masks, scratch.scores,
-                &running);
+                &running, PlainWeights<kQ>());
     float factors[kRows], inverse[kRows];
     for (int64_t r = 0; r < kRows; ++r) {
       factors[r] = running.factor[r / kLanes][r % kLanes];

@@ -108,16 +108,57 @@ void ShortScores(const int32_t* words, const Short* key, int64_t stride, int64_t
   }
 }
 
-// Weights [keys][rows] become pairs of them, in their own place.
-void PairWeights(float* weights, int64_t keys, int64_t rows) {
-  auto* pairs = reinterpret_cast<int32_t*>(weights);
-  for (int64_t k = 0; k < keys; k += kPair) {
-    for (int64_t at = 0; at < rows; at += kLanes) {
-      Vec high = k + 1 < keys ? Load(weights + (k + 1) * rows + at) : Vec{};
-      StoreWords(pairs + k / kPair * rows + at, Paired(Load(weights + k * rows + at), high));
+// e to the power of `x` less a number of which `base` is -log2(e) times: within 3e-6 of itself, a
+// thousandth of what a rounding to bfloat16 is off, where Exp is within 1e-7.  0 of -inf, NaN of
+// NaN.  2^r by a polynomial with the least largest relative error for |r| <= 1/2.
+MXPLAN_INLINE Vec RoughExp(Vec x, Vec base) {
+  constexpr float kLog2e = 1.44269504F;
+  constexpr float kLeast = -200.0F;  // 2 to it is 0
+  Vec power = x * kLog2e + base;
+  power = kLeast > power ? Broadcast(kLeast) : power;  // NaN stays
+#ifdef MXPLAN_BF16_INSTRUCTIONS
+  constexpr __mmask16 kEveryLane = 0xffff;
+  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  auto exact = reinterpret_cast<__m512>(power);
+  auto whole = reinterpret_cast<Vec>(_mm512_maskz_roundscale_ps(kEveryLane, exact, kNearest));
+#else
+  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: a sum with it has no fraction
+  Vec whole = power + kRound - kRound;
+#endif
+  Vec r = power - whole;
+  Vec p = r * 9.58258e-3F + 5.590683e-2F;
+  p = p * r + 2.4024107e-1F;
+  p = p * r + 6.9312412e-1F;
+  p = p * r + 1.0F;
+#ifdef MXPLAN_BF16_INSTRUCTIONS
+  return reinterpret_cast<Vec>(_mm512_maskz_scalef_ps(kEveryLane, reinterpret_cast<__m512>(p),
+                                                      reinterpret_cast<__m512>(whole)));
+#else
+  Ints bits = (__builtin_convertvector(whole, Ints) + 127) << 23;
+  Vec result = p * reinterpret_cast<Vec>(bits);
+  result = whole < -126.0F ? Vec{} : result;
+  return power == power ? result : power;
+#endif
+}
+
+// Scores [keys][rows] become pairs of weights, [keys / 2][rows], in their own place.
+template <int64_t kQ>
+struct PairedWeights {
+  MXPLAN_INLINE void operator()(float* scores, int64_t keys, const Vec* base, Vec* sum) const {
+    auto* pairs = reinterpret_cast<int32_t*>(scores);
+    Vec less[kQ];
+    for (int64_t j = 0; j < kQ; ++j) less[j] = base[j] * -1.44269504F;
+    for (int64_t k = 0; k < keys; k += kPair) {
+      for (int64_t j = 0; j < kQ; ++j) {
+        const float* at = scores + (k * kQ + j) * kLanes;
+        Vec low = RoughExp(Load(at), less[j]), high{};
+        if (k + 1 < keys) high = RoughExp(Load(at + kQ * kLanes), less[j]);
+        sum[j] += low + high;
+        StoreWords(pairs + (k / kPair * kQ + j) * kLanes, Paired(low, high));
+      }
     }
   }
-}
+};
 
 // Values of keys from `begin` on, two by two.
 void CopyValues(const ShortBlock& block, int64_t begin, int64_t keys, int32_t* pairs) {
@@ -210,13 +251,12 @@ void ShortRowsOf(const ShortBlock& block, const ShortQuery* queries, int64_t cou
                     block.depth, keys, block.scale, scratch.scores);
     if (block.masked && !block.one_mask) CopyMasks<kQ>(block, at, begin, keys, scratch.masks);
     Weights<kQ>(block, queries, begin, keys, first, all_visible, scratch.masks, scratch.scores,
-                &running);
+                &running, PairedWeights<kQ>());
     float factors[kRows], inverse[kRows];
     for (int64_t r = 0; r < kRows; ++r) {
       factors[r] = running.factor[r / kLanes][r % kLanes];
       inverse[r] = last ? Inverse(block, running.sum[r / kLanes][r % kLanes]) : 1.0F;
     }
-    PairWeights(scratch.scores, keys, kRows);
     CopyValues(block, begin, keys, scratch.pairs);
     ShortValues(reinterpret_cast<int32_t*>(scratch.scores), kRows, scratch.pairs, keys, count,
                 block.width,
