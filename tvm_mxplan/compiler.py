@@ -71,6 +71,10 @@ def build(
     mod, inputs, outputs = _import(model, stated)
     states: tuple[KeptState, ...] = ()
     if stated.states:
+        if device is not None:
+            raise UnsupportedError(
+                "states: kept on the CPU alone; for a GPU compile without them, and feed back"
+            )
         mod, inputs, outputs, states = keep_states(mod, stated.states, stated.capacity, inputs, outputs)
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
     bounds = bounds_of(mod["main"]) | stated.bounds

@@ -42,12 +42,15 @@ class NoteRowsInPlace:
 
 
 def _is_in_place(mod: tvm.IRModule, function: relax.Function, given: int, result: int) -> bool:
-    """Whether one region makes the result of the input, which it alone reads, row by row."""
+    """Whether one region makes the result of the input, which it alone reads, row by row, for nobody else."""
     values = dict(relax.analysis.get_var2val(function).items())
-    item = _item(_results(function, values)[result], values)
+    items = [_item(expr, values) for expr in _results(function, values)]
+    item = items[result]
     if item is None or reads_of(function)[function.params[given]] != 1:
         return False
     call, number = item
+    if sum(one is not None and one[0].same_as(call) and one[1] == number for one in items) > 1:
+        return False  # a result that the caller may keep is the same tensor
     region = mod.functions.get(call.op) if isinstance(call.op, tvm.ir.GlobalVar) else None
     if region is None or not carries_program(region):
         return False

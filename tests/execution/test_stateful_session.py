@@ -153,6 +153,32 @@ def test_rewinding_goes_on_from_there() -> None:
     check(session, FedBack(model), (2, 1))
 
 
+def test_a_mask_of_another_length_is_named() -> None:
+    session = compiled(decoder(mask=True)).session()
+    session.run(feed(3, 0, True))
+    with pytest.raises(
+        InvalidInputError, match=r"input mask: .*expected 5 in dimension 3 \(past = 3, seq = 2\)"
+    ):
+        session.run(feed(2, 4, True))
+    assert session.length == 3
+    session.run(feed(2, 3, True))
+
+
+def test_a_cache_that_is_a_result_too_is_not_written_where_the_caller_holds_it() -> None:
+    model = decoder()
+    again = onnx.ValueInfoProto()
+    again.CopyFrom(model.graph.output[1])
+    again.name = "again"
+    model.graph.node.append(helper.make_node("Identity", ["present_key0"], ["again"]))
+    model.graph.output.append(again)
+    session = compiled(model).session()
+    _, held = session.run({"x": tokens(3)})
+    before = held.copy()
+    session.rewind(1)
+    session.run({"x": tokens(2, 7)})
+    np.testing.assert_array_equal(held, before)
+
+
 def test_full_caches_are_named_and_nothing_is_lost() -> None:
     model = decoder()
     session, other = compiled(model).session(), FedBack(model)

@@ -95,9 +95,12 @@ class StatefulSession:
         with self._lock:
             if not 0 <= length <= self._length:
                 raise InvalidInputError(f"rewind: expected 0 to {self._length} rows, got {length}")
+            for state in self._growing:  # what follows may read them, and multiply by 0
+                array = np.from_dlpack(self._tensors[state.input])
+                array[(slice(None),) * state.axis + (slice(length, self._length),)] = 0
             self._length = length
             if length == 0:
-                self._tensors = {at: self._zeros(at) for at in self._states}
+                self._tensors |= {at: self._zeros(at) for at, one in self._states.items() if one.axis < 0}
 
     def state(self, name: str) -> np.ndarray:
         """A copy of a state, by the name of the input that it is; of a cache, the rows that count."""
@@ -174,9 +177,10 @@ class StatefulSession:
         return bound
 
     def _checked(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        given = self.signature.bind(args, kwargs)
-        wanted = self._growing[0].rows if self._growing else ""
-        if isinstance(wanted, int) and wanted != self._length:
+        wanted = self._growing[0].rows if self._growing else 0
+        known = {wanted: self._length} if isinstance(wanted, str) else {}
+        given = self.signature.bind(args, kwargs, known)
+        if self._growing and isinstance(wanted, int) and wanted != self._length:
             raise InvalidInputError(
                 f"the model was made for calls on {wanted} rows of its caches, of which {self._length} "
                 "count; load as many, rewind, or compile it with a name in the place of the number"

@@ -62,8 +62,14 @@ class Signature:
     bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     states: tuple[KeptState, ...] = ()
 
-    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    def bind(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], known: Mapping[str, int] | None = None
+    ) -> list[Any]:
         """Arguments in the order of the inputs, checked; nothing is converted.
+
+        Parameters
+        ----------
+        known : named dimensions that no input has to tell.
 
         Raises
         ------
@@ -82,7 +88,7 @@ class Signature:
         missing = [name for name in names if name not in bound]
         if missing:
             raise InvalidInputError(f"input {missing[0]!r} is missing; the inputs are {', '.join(names)}")
-        symbols: dict[str, int] = {}
+        symbols = dict(known or {})
         for port in self.inputs:
             _check(port, bound[port.name], symbols)
         for port in self.inputs:
