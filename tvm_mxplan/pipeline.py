@@ -105,6 +105,7 @@ def canonicalize(c: Compilation) -> Passes:
         FoldConstants(),
         RecoverAttention(),
         AttendCaches(),
+        FoldConstants(),  # masks that were joined
         *rows,
         SplitLongSums(),
         relax.transform.CanonicalizeBindings(),

@@ -5,9 +5,9 @@
     result  = R.matmul(weights, v)
 
 It is found by what it computes, whoever wrote it: a scale in front of queries, keys or scores or behind a
-mask; any number of masks, added, or chosen by a condition; IsNaN and Where behind the softmax, as PyTorch's
-exporters write them; keys turned in three dimensions; heads of keys and values repeated for those of queries.
-What something else reads as well stays as it is.
+mask; any number of masks, added, also while images and their windows are apart, or chosen by a condition;
+IsNaN and Where behind the softmax, as PyTorch's exporters write them; keys turned in three dimensions; heads
+of keys and values repeated for those of queries.  What something else reads as well stays as it is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core.program.dims import Shape
+from tvm_mxplan.core.program.dims import Shape, is_static
 from tvm_mxplan.operators.attention import Attention, attention
 
 from ...relax_types import constant_of, dtype_of, permutation_of, scalar_of, shape_of
@@ -113,6 +113,8 @@ def _scores(site: Site, expr: relax.Expr, scale: float, shape: Shape) -> _Scores
     call = site.definition(expr)
     if is_call_to(call, "matmul"):
         return _Scores(call.args[0], call.args[1], scale)
+    if is_call_to(call, "reshape"):
+        return _in_windows(site, call, scale, shape)
     factor = _factor(call)
     if factor is not None:
         return _scores(site, factor[0], scale * factor[1], shape)
@@ -130,6 +132,41 @@ def _scores(site: Site, expr: relax.Expr, scale: float, shape: Shape) -> _Scores
                 choice = _Choice(condition, at == 0, far * scale)  # type: ignore[operator]
                 return replace(found, masks=(*found.masks, choice))
     return None
+
+
+def _in_windows(site: Site, call: relax.Call, scale: float, shape: Shape) -> _Scores | None:
+    """Scores to which a mask for each window of an image is added while images and windows are apart.
+
+    scores (N * W, H, S, T)    reshape    (N, W, H, S, T) + mask    reshape    (N * W, H, S, T)
+    """
+    apart = shape_of(call.args[0])
+    added = site.definition(call.args[0])
+    if apart is None or len(apart) != 5 or apart[2:] != shape[1:] or site.reads(call.args[0]) != 1:
+        return None
+    if not is_call_to(added, "add") or not is_static((*apart, shape[0])) or math.prod(apart[:2]) != shape[0]:  # type: ignore[arg-type]
+        return None
+    for inner, mask in (added.args, reversed(added.args)):
+        back = site.definition(inner)
+        if is_call_to(back, "reshape") and shape_of(back.args[0]) == shape and site.reads(inner) == 1:
+            found = _scores(site, back.args[0], scale, shape)
+            narrow = None if found is None else _of_windows(site, mask, apart)
+            if found is not None and narrow is not None:
+                return replace(found, masks=(*found.masks, _scaled(site, narrow, scale)))
+    return None
+
+
+def _of_windows(site: Site, mask: relax.Expr, apart: Shape) -> relax.Expr | None:
+    """A mask of images and windows apart as one of all windows."""
+    own = shape_of(mask)
+    if own is None or len(own) > len(apart):
+        return None
+    own = (1,) * (len(apart) - len(own)) + own
+    if any(dim not in (1, wanted) for dim, wanted in zip(own, apart, strict=True)):
+        return None
+    lead = own[:2] if own[:2] in ((1, 1), apart[:2]) else apart[:2]
+    if lead != own[:2]:
+        mask = site.emit(relax.op.broadcast_to(site.emit(relax.op.reshape(mask, own)), (*lead, *own[2:])))
+    return site.emit(relax.op.reshape(mask, (math.prod(lead), *own[2:])))  # type: ignore[arg-type]
 
 
 def _is_far(number: float | None, scale: float) -> bool:

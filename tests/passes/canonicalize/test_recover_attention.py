@@ -153,6 +153,19 @@ def masked_twice(p: Parts) -> relax.Expr:
     return p.weighted(p.emit(op.add(bias, p.emit(op.add(p.scaled(), p.mask)))))
 
 
+def windowed(images: int) -> Callable[[Parts], relax.Expr]:
+    """A mask for each window, added while images and windows are apart."""
+
+    def write(p: Parts) -> relax.Expr:
+        bias = relax.const(np.linspace(-1, 1, H * S * T, dtype="float32").reshape(1, H, S, T))
+        scores = p.emit(op.add(p.scaled(), bias))
+        apart = p.emit(op.reshape(scores, [images, N // images, H, S, T]))
+        added = p.emit(op.add(apart, p.emit(op.expand_dims(p.mask, [0, 2]))))
+        return p.weighted(p.emit(op.reshape(added, [N, H, S, T])))
+
+    return write
+
+
 def spread(p: Parts) -> relax.Expr:
     """Heads of keys and values repeated as PyTorch's exporters write it."""
 
@@ -183,6 +196,9 @@ FORMS: dict[str, tuple[Callable[[], Parts], Callable[[Parts], relax.Expr]]] = {
     "masked in three by rows": (lambda: Parts(mask=(S, T), flat=True), masked),
     "masked first": (lambda: Parts(mask=(N, 1, 1, T)), masked_first),
     "masked twice": (lambda: Parts(mask=(N, 1, 1, T)), masked_twice),
+    "windows of an image": (lambda: Parts(mask=(N, S, T)), windowed(1)),
+    "windows with one mask": (lambda: Parts(mask=(1, S, T)), windowed(1)),
+    "images of one window": (lambda: Parts(mask=(1, S, T)), windowed(N)),
     "causal choice": (Parts, causal_choice),
     "hidden choice": (Parts, hidden_choice),
     "dead to zero": (lambda: Parts(mask=(S, T)), dead_to_zero),
@@ -210,6 +226,20 @@ def test_forms_are_one_operator_and_compute_the_same(name):
     assert kinds.count("attention") == 1 and not {"matmul", "softmax"} & set(kinds)
     expected = run_by_tvm(mod, arrays)
     np.testing.assert_allclose(result_of(executable, arrays), expected, rtol=2e-6, atol=2e-6)
+
+
+def test_masks_of_windows_are_those_of_each_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.N", 6)
+    p = Parts(mask=(3, S, T))
+    mod = module(p, windowed(2))
+    found = RecoverAttention()(mod)
+    (call,) = (call for call in calls(found) if call.op.name == NAME)
+    assert [int(dim) for dim in call.args[3].ty.shape.values] == [6, H, S, T]
+    arrays = operands(p)
+    executable = tvm_mxplan.compile(mod)
+    kinds = [step.kind for region in executable.report.regions for step in region.steps]
+    assert kinds.count("attention") == 1
+    np.testing.assert_allclose(result_of(executable, arrays), run_by_tvm(mod, arrays), rtol=2e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize("lead", [(N, H), (N, 1, H), (N * H,)])
