@@ -104,7 +104,7 @@ class FedBack:
         self.session = onnxruntime.InferenceSession(
             model.SerializeToString(), providers=["CPUExecutionProvider"]
         )
-        heads = {i.name: i.shape[1] for i in self.session.get_inputs()}
+        heads = {i.name: i.shape[1] for i in self.session.get_inputs() if i.name in self.states}
         empty = {name: np.zeros((1, heads[name], 0, DEPTH), "float32") for name in self.states}
         self.past = dict(past or empty)
 

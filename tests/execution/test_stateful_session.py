@@ -95,6 +95,23 @@ def test_presents_that_something_else_makes(through: str) -> None:
     check(compiled(model).session(), FedBack(model), (3, 1, 1))
 
 
+def test_branches_stay_as_they_are() -> None:
+    model = decoder()
+
+    def branch(operator: str) -> onnx.GraphProto:
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, "seq", WIDTH])
+        return helper.make_graph([helper.make_node(operator, ["y0"], ["y"])], operator, [], [y])
+
+    model.graph.input.insert(1, helper.make_tensor_value_info("turned", TensorProto.BOOL, []))
+    branches = {"then_branch": branch("Neg"), "else_branch": branch("Identity")}
+    model.graph.node.append(helper.make_node("If", ["turned"], ["z"], **branches))
+    model.graph.output[0].name = "z"
+    session, other = compiled(model).session(), FedBack(model)
+    for turn, count in enumerate((3, 1, 2)):
+        inputs = {"x": tokens(count), "turned": np.array(turn == 1)}
+        np.testing.assert_allclose(session.run(inputs)[0], other.run(inputs), rtol=0, atol=2e-6)
+
+
 def test_a_number_of_rows_is_the_one_that_calls_find() -> None:
     model = decoder(past=6, seq=1)
     ex = compiled(model)

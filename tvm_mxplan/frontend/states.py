@@ -173,26 +173,27 @@ class _Caching(relax.PyExprMutator):
             self.caches[param] = relax.Var(str(param.name), relax.TensorType(shape, param.ty.dtype))
         self.bound = dict(relax.analysis.get_var2val(main).items())
         self.put: dict[tvm.ir.Var, relax.Expr] = {}  # caches behind joints, by the variable of the joint
-        self.blocks = len(main.body.blocks)
+        self.whole = main.body.body  # all results, once the last block is there
 
     def function(self) -> relax.Function:
         """The function that keeps its states."""
         params = [self.caches.get(param, param) for param in self.main.params] + [self.filled]
         if not isinstance(self.rows, int):
             params.append(relax.Var(ROWS, relax.TensorType([self.rows], "uint8")))
-        body = self.visit_with_new_scope(self.main.body)
-        return relax.Function(params, body, body.ty, True, self.main.attrs)
+        blocks = self.visit_with_new_scope(self.main.body).blocks
+        body = relax.BlockBuilder().normalize(relax.SeqExpr(blocks, self.whole))
+        return relax.Function(params, body, self.whole.ty, True, self.main.attrs)
 
     def visit_binding_block_(self, block: relax.BindingBlock) -> relax.BindingBlock:
+        first, last = self.main.body.blocks[0], self.main.body.blocks[-1]  # others are of branches
         self.builder_._begin_binding_block()
-        if not self.values:
+        if block.same_as(first):
             for param, pair in self.pairs.items():
                 self.values[param] = self.builder_.emit(self._first(self.caches[param], pair, self.rows))
         for binding in block.bindings:
             self.visit_binding(binding)
-        self.blocks -= 1
-        if not self.blocks:
-            self.values[self.main.body.body] = self.builder_.emit(self._results())
+        if block.same_as(last):
+            self.whole = self.builder_.emit(self._results())
         return self.builder_._end_block()
 
     def visit_var_binding_(self, binding: relax.VarBinding) -> None:
