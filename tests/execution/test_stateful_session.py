@@ -95,6 +95,22 @@ def test_presents_that_something_else_makes(through: str) -> None:
     check(compiled(model).session(), FedBack(model), (3, 1, 1))
 
 
+def test_a_cache_that_something_else_reads_is_not_written_where_it_stands() -> None:
+    model = decoder()
+    model.graph.node.append(helper.make_node("ReduceSum", ["past_key0"], ["sum"], keepdims=0))
+    model.graph.output.append(helper.make_tensor_value_info("sum", TensorProto.FLOAT, []))
+    session, other = compiled(model).session(), FedBack(model)
+    before = addresses(session)
+    for count in (3, 2, 1):
+        inputs = {"x": tokens(count)}
+        past = other.past["past_key0"].sum()
+        got, total = session.run(inputs)
+        np.testing.assert_allclose(got, other.run(inputs), rtol=0, atol=2e-6)
+        np.testing.assert_allclose(total, past, rtol=0, atol=1e-5)
+    keys, values = zip(before, addresses(session), strict=True)
+    assert keys[0] != keys[1] and values[0] == values[1]
+
+
 def test_branches_stay_as_they_are() -> None:
     model = decoder()
 

@@ -14,8 +14,8 @@
     mask                                                       (..., filled + T) or wider
     results                                                    attention on all that count; both caches
 
-The last is made of the first and of attention (``passes/canonicalize/attend_caches.py``).  Where no library
-takes it, TVM runs it over all rows of the caches, of which those that do not count are masked.
+The last is made of the first and of attention (``passes/canonicalize/attention/attend_caches.py``).  Where no
+library takes it, TVM runs it over all rows of the caches, of which those that do not count are masked.
 """
 
 from __future__ import annotations
