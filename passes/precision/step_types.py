@@ -5,7 +5,8 @@
     norms, conversions  each of both types, since they convert on the way
     steps of training   float32, and places in an order, which a rounding changes
     softmax             float32: a rounding of what it reads is one of its results' logarithms
-    attention           one type throughout, its mask and what is inside of its softmax in float32
+    attention           one type throughout, its mask and what is inside of its softmax in float32; on caches
+                        float32, for these come and go so, and would be converted as a whole
     steps of integers   what they read and write of real numbers, each in both types
     all others          one type throughout
 
@@ -69,7 +70,7 @@ def proposals(step: ir.Step, short: str) -> list[StepTypes]:
         return [StepTypes(), StepTypes(short, FLOAT)]
     if isinstance(step.attrs, _CONVERTING):
         return [*both, StepTypes(short, FLOAT), StepTypes(FLOAT, short)]
-    if isinstance(step.attrs, ir.Softmax):
+    if isinstance(step.attrs, ir.Softmax) or any(one.role == "past_key" for one in step.operands):
         return both[:1]
     return both
 

@@ -65,3 +65,24 @@ def test_what_is_always_empty_ends_the_search():
 )
 def test_single_shapes_are_never_empty(shape: tuple[Dim, ...], expected: tuple[int, ...]):
     assert typical_shape(shape) == expected
+
+
+def steps(count: int, capacity: int = 0) -> ir.Program:
+    """As many steps over tokens, and attention on caches of so many rows where there are any."""
+    p = program((1, T, 8), symbols=(ir.SymbolBinding("t", 0, 1),))
+    every = [ir.Step(f"s{at}", ir.Softmax("softmax", 1), (ir.Operand("src", 0),)) for at in range(count)]
+    if capacity:
+        cache = ir.Value("cache", (1, 2, capacity, 4), "float32", "input", "abcd", 1)
+        p = replace(p, values=(*p.values, cache))
+        operands = (ir.Operand("past_key", 1), ir.Operand("filled", 0))
+        every.append(ir.Step("attention", ir.Attention(1.0), operands))
+    return replace(p, steps=tuple(every))
+
+
+def test_tokens_are_as_many_however_many_steps_there_are():
+    assert shapes_of(typical(steps(40))) == [(1, 64, 8)]
+
+
+@pytest.mark.parametrize(("capacity", "expected"), [(1, 1), (16, 8), (100, 50), (1000, 64)])
+def test_tokens_leave_room_in_caches(capacity: int, expected: int):
+    assert shapes_of(typical(steps(40, capacity)))[0] == (1, expected, 8)

@@ -27,6 +27,12 @@ def step(attrs: ir.Attributes, *post_ops: ir.PostOp) -> ir.Step:
     return ir.Step("s", attrs, (ir.Operand("src", 0), ir.Operand("dst", 1)), post_ops)
 
 
+def on_caches() -> ir.Step:
+    roles = ("src", "key", "value", "past_key", "past_value", "joined_key", "joined_value", "dst")
+    operands = tuple(ir.Operand(role, at) for at, role in enumerate(roles))
+    return ir.Step("s", ir.Attention(1.0), operands)
+
+
 def test_only_float32_on_both_sides_is_float() -> None:
     assert StepTypes(WIDE, WIDE) == F
     assert [types.is_float for types in (F, S, TO_WIDE, TO_SHORT)] == [True, False, False, False]
@@ -48,6 +54,8 @@ def test_only_float32_on_both_sides_is_float() -> None:
         (step(ir.Softmax("softmax", 1)), [F]),
         (step(ir.Eltwise("exp", 0.0, 0.0)), [F, S]),
         (step(ir.Concat(1)), [F, S]),
+        (step(ir.Attention(1.0)), [F, S]),
+        (on_caches(), [F]),
     ],
     ids=lambda value: value.kind if isinstance(value, ir.Step) else "",
 )

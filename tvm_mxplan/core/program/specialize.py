@@ -53,8 +53,9 @@ def _room(program: ir.Program) -> int:
     room = _LARGEST_EXTENT
     for step in program.steps:
         roles = {operand.role: operand.value for operand in step.operands}
-        capacity = program.values[roles["past_key"]].shape[2] if "filled" in roles else room
-        room = min(room, capacity // 2) if isinstance(capacity, int) else room
+        if "filled" in roles:
+            capacity = program.values[roles["past_key"]].shape[2]
+            room = min(room, capacity // 2) if isinstance(capacity, int) else room
     return max(1, room)
 
 
