@@ -305,7 +305,6 @@ SOLVERS = tuple(f"tvm_mxplan/core/{name}" for name in ("allocation", "ordering",
 SHARED_NAMES = {
     "Row": "of the table of patterns that each library has",
     "Graph": "of a program, and with its constants",
-    "Attention": "the operator, and its step",
     "Settings": "of two packages, which users write in front: training, quantization",
 }
 

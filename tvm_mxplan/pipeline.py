@@ -20,7 +20,7 @@ from .core.decisions.choices import Choices
 from .core.machine import MachineRates, default_rates
 from .operator_options import with_operators
 from .options import Options
-from .passes.borders import MarkState, PropagateLayouts, StoreState
+from .passes.borders import MarkState, NoteRowsInPlace, PropagateLayouts, StoreState
 from .passes.canonicalize import (
     AttendCaches,
     FoldConstants,
@@ -65,7 +65,6 @@ from .passes.region import (
     PartitionRegions,
 )
 from .passes.sizes import DispatchSizes, NamedBatch, SpecializeSizes
-from .passes.storage.rows_in_place import NoteRowsInPlace
 from .passes.storage.tvm_pipeline import default_pipeline
 from .phases import Compilation, Passes, Phase, check_names
 from .pipeline_registration import NAME
@@ -199,12 +198,12 @@ def propagate_layouts(c: Compilation) -> Passes:
 
 def plan_memory(c: Compilation) -> Passes:
     reuse, reorder = c.options.memory == "reuse", c.options.order == "memory"
-    return [PlanMemory(backend, reuse, reorder, c.recorder.journal) for backend in c.backends]
+    planned = [PlanMemory(backend, reuse, reorder, c.recorder.journal) for backend in c.backends]
+    return [*planned, NoteRowsInPlace()]
 
 
 def report(c: Compilation) -> Passes:
-    noted = NoteRowsInPlace()  # while regions have their programs
-    return [noted, *(c.recorder.planned(backend) for backend in c.backends), c.recorder.left_to_tvm()]
+    return [*(c.recorder.planned(backend) for backend in c.backends), c.recorder.left_to_tvm()]
 
 
 def emit_modules(c: Compilation) -> Passes:

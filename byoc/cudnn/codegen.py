@@ -61,7 +61,7 @@ class _Products:
             return self._attention_parts(c, kind, dict(operands))
         # Heads stand in front of rows in operands, behind them in the result, as all that follows wants it.
         batch, heads, rows, width = c.shape
-        attrs = ir.Attention(kind.scale, kind.causal, kind.nan_is_zero)
+        attrs = kind
         dst = c.builder.step("attention", attrs, (batch, rows, heads, width), operands, _dtype(c))
         return c.builder.permute(dst, (0, 2, 1, 3))
 

@@ -32,13 +32,16 @@ def _tensors(call: relax.Expr) -> list[relax.Expr]:
     return tensors
 
 
-def tensors_ok(match: Match) -> str | None:
-    """Element types, ranks and shapes that every composite asks of its operands and its result."""
+def tensors_ok(match: Match, but: relax.Expr | None = None) -> str | None:
+    """Element types, ranks and shapes that every composite asks of its operands and its result.
+
+    All are asked of each but one, where that is a count.
+    """
     root = match["root"]
     operands = [match["x"]] if "x" in match else _tensors(root)
     results = [root] if isinstance(root.ty, relax.TensorType) else []  # those of a tuple follow from operands
     for tensor in [*_tensors(root), *results]:
-        reason = _tensor_ok(tensor)
+        reason = None if but is not None and tensor.same_as(but) else _tensor_ok(tensor)
         if reason is not None:
             return reason
     inner = [expr for expr in match.values() if isinstance(expr.ty, relax.TensorType)]

@@ -108,14 +108,14 @@ def _updates(
     taken: dict[tvm.ir.Var, list[RegionPort]] = {}
     for var, value in made.items():
         region = _region(value, found)
-        for number, arg in enumerate(_tensors(value) if region is not None else ()):
+        for number, arg in enumerate(tensors_of(value) if region is not None else ()):
             if isinstance(arg, relax.Var):
                 taken.setdefault(arg, []).append(RegionPort(var, region, "input", number))
     result, params = [], set(function.params)
     for var, update in updates.items():
         weight, gradient, *slots = update.args[: 2 + int(update.attrs["slots"])]
         if params.issuperset((weight, *slots)):
-            source = _given(gradient, made, found)
+            source = region_result(gradient, made, found)
             ports = (*taken.get(weight, ()), *(() if source is None else (source,)))
             result.append(_Update(var, Weight((weight, *slots), ports), gradient))
     return result
@@ -127,20 +127,21 @@ def _region(value: relax.Expr, found: Mapping[tvm.ir.GlobalVar, relax.Function])
     return value.op if called else None
 
 
-def _given(
-    gradient: relax.Expr,
+def region_result(
+    expr: relax.Expr,
     made: Mapping[tvm.ir.Var, relax.Expr],
     found: Mapping[tvm.ir.GlobalVar, relax.Function],
 ) -> RegionPort | None:
-    """The result of a region that a gradient is; None for what comes from elsewhere."""
-    call, number = gradient, 0
+    """The result of a region that an expression is; None for what comes from elsewhere."""
+    call, number = expr, 0
     if isinstance(made.get(call), relax.TupleGetItem):
-        call, number = made[gradient].tuple_value, int(made[gradient].index)
+        call, number = made[expr].tuple_value, int(made[expr].index)
     region = None if call not in made else _region(made[call], found)
     return None if region is None else RegionPort(call, region, "output", number)
 
 
-def _tensors(call: relax.Call) -> list[relax.Expr]:
+def tensors_of(call: relax.Call) -> list[relax.Expr]:
+    """The arguments of a region's call that are tensors, in the order of its inputs."""
     return [arg for arg in call.args if isinstance(arg.ty, relax.TensorType)]
 
 

@@ -10,6 +10,7 @@ from tvm import relax
 
 from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.operators.attention import NAME as ATTENTION
+from tvm_mxplan.operators.attention.caches import CACHED_ATTENTION
 from tvm_mxplan.operators.convolution_gradients import BACKWARD_DATA, BACKWARD_WEIGHTS
 from tvm_mxplan.operators.recurrent import GATES, NEEDED, PREFIX
 from tvm_mxplan.operators.recurrent_training import BACKWARD, TRAINING
@@ -53,8 +54,10 @@ def of_call(call: relax.Call, sized: Callable[[Shape], Sequence[int]]) -> int:
         outputs, recurrence = shape_of(call.args[0]), shape_of(call.args[1])
         if outputs is not None and recurrence is not None:
             return math.prod(sized(outputs)[:2]) * math.prod(sized(recurrence))
-    elif name == ATTENTION:
-        query, key, value = (shape_of(arg) for arg in call.args[:3])
+    elif name in (ATTENTION, CACHED_ATTENTION.full_name):
+        # All rows of caches, as if they were full.
+        at = (0, 1, 2) if name == ATTENTION else (0, 3, 4)
+        query, key, value = (shape_of(call.args[number]) for number in at)
         if query is not None and key is not None and value is not None:
             return math.prod(sized(query[:3])) * sized(key)[2] * sum(sized((query[3], value[3])))
     elif name == "relax.matmul":

@@ -121,6 +121,7 @@ class Trace:
     tensors: list[StorageTensor] = field(default_factory=list)
     nodes: tuple[Node, ...] = ()
     escaping: set[int] = field(default_factory=set)
+    result: Alias = NOWHERE
 
 
 def union(aliases: Iterable[Alias]) -> frozenset[int]:
@@ -137,6 +138,7 @@ def trace_function(mod: tvm.IRModule, function: relax.Function) -> Trace:
     nodes, result = tracer.sequence(function.body, ())
     tracer.trace.nodes = nodes
     tracer.trace.escaping |= union([result])
+    tracer.trace.result = result
     return tracer.trace
 
 

@@ -90,6 +90,7 @@ def test_a_shape_that_does_not_fit_prints_nothing_of_tvms(tvmc, models, tmp_path
         (("--input-shapes", "image:[1,3]"), ("'image'", "4 dimensions")),
         (("--bounds", "N=1:4"), ("small.onnx", "no open dimension 'N'", "none, all are numbers")),
         (("--bounds", "N=1:4", "--bounds", "N=2:4"), ("'N'", "two bounds")),
+        (("--states", "a=b", "--states", "a=c"), ("input 'a'", "two results")),
         (("--layouts", "diagonal"), ("'diagonal'", "channels_last", "blocked")),
         (("--opt", "colour=blue"), ("'colour'", "layouts")),
         (("--opt", "tune_seconds=soon"), ("tune_seconds='soon'", "number")),

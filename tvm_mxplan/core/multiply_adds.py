@@ -38,9 +38,9 @@ def of_step(program: ir.Program, step: ir.Step) -> int:
     if isinstance(attrs, ir.InnerProduct):
         return _size(dst) * _size(shape("src")[1:])
     if isinstance(attrs, ir.Attention):
-        query, key, value = (shape(role) for role in ("src", "key", "value"))
-        past = any(operand.role == "past_key" for operand in step.operands)
-        keys = _size(key[2:3]) + (_size(shape("past_key")[2:3]) if past else 0)
+        query, value = shape("src"), shape("value")
+        joins = any(operand.role == "joined_key" for operand in step.operands)
+        keys = _size(shape("joined_key" if joins else "key")[2:3])
         return _size(query[:3]) * keys * (_size(query[3:]) + _size(value[3:]))
     if isinstance(attrs, ir.SqueezeExcite):
         gates = [operand.role for operand in step.operands if operand.role.endswith("weights")]

@@ -6,7 +6,7 @@ function without being looked at in Python; ``byoc/runtime/ffi/calls.cc`` says w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,17 @@ class Caller:
 
     def counters(self) -> CallCounters:
         return CallCounters(*map(int, self._counters()))
+
+
+def arguments_of(inputs: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Inputs by position and by name."""
+    if isinstance(inputs, dict):
+        return (), inputs
+    if isinstance(inputs, np.ndarray | tvm_ffi.core.Tensor):
+        return (inputs,), {}
+    if isinstance(inputs, Mapping):
+        return (), inputs
+    return tuple(inputs), {}
 
 
 def arrays_of(result: Any) -> list[Any]:

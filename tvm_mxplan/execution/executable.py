@@ -26,7 +26,7 @@ from ..export.shared_library import check_library
 from ..report.stored_report import StoredReport
 from . import machine, shape_errors
 from .bound import BoundCall
-from .calls import Caller, arrays_of, copy_into
+from .calls import Caller, arguments_of, arrays_of, copy_into
 from .ffi import tvm_ffi
 from .session import StatefulSession
 from .signature import ANY, Port, Signature
@@ -161,7 +161,7 @@ class Executable:
         ------
         InvalidInputError : as calls raise it, and for an array in ``out`` that a result does not fit.
         """
-        args, kwargs = _arguments(inputs)
+        args, kwargs = arguments_of(inputs)
         results = arrays_of(self._result(args, kwargs))
         if out is None:
             return results
@@ -187,7 +187,7 @@ class Executable:
         if not self._short:
             watched = "bind: a model for a GPU, deterministic or under opcheck is called, not bound"
             raise UnsupportedError(self._elsewhere or watched)
-        values = self.signature.bind(*_arguments(inputs))
+        values = self.signature.bind(*arguments_of(inputs))
         main = machine.virtual_machine(getattr(self._module, "mod", self._module))["main"]
         return BoundCall(main, self.signature, values, out)
 
@@ -308,17 +308,6 @@ class Executable:
             with exported_weights(self.module.mod, packed_weights):
                 write_library(self.module, partial, path)
             append_digest(partial)
-
-
-def _arguments(inputs: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
-    """Inputs by position and by name."""
-    if isinstance(inputs, dict):
-        return (), inputs
-    if isinstance(inputs, np.ndarray | tvm_ffi.core.Tensor):
-        return (inputs,), {}
-    if isinstance(inputs, Mapping):
-        return (), inputs
-    return tuple(inputs), {}
 
 
 def load(path: str | os.PathLike[str]) -> Executable:

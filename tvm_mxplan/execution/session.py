@@ -13,7 +13,7 @@ from ..core.program.dim_text import dim_from_text
 from ..core.program.dims import evaluate, symbols_of
 from ..errors import InvalidInputError, UnsupportedError
 from . import machine
-from .calls import arrays_of
+from .calls import arguments_of, arrays_of
 from .signature import KeptState, Signature, is_symbol
 
 if TYPE_CHECKING:
@@ -81,9 +81,8 @@ class StatefulSession:
         ----------
         inputs : one array, a sequence of them in the order of the inputs, or a mapping by name.
         """
-        if isinstance(inputs, Mapping):
-            return arrays_of(self(**inputs))
-        return arrays_of(self(*([inputs] if isinstance(inputs, np.ndarray) else inputs)))
+        args, kwargs = arguments_of(inputs)
+        return arrays_of(self(*args, **kwargs))
 
     def rewind(self, length: int = 0) -> None:
         """Forget the rows behind the first ``length``; without a number, all states, as in a new session.
@@ -96,8 +95,7 @@ class StatefulSession:
             if not 0 <= length <= self._length:
                 raise InvalidInputError(f"rewind: expected 0 to {self._length} rows, got {length}")
             for state in self._growing:  # what follows may read them, and multiply by 0
-                array = np.from_dlpack(self._tensors[state.input])
-                array[(slice(None),) * state.axis + (slice(length, self._length),)] = 0
+                self._array(state)[_rows(state, length, self._length)] = 0
             self._length = length
             if length == 0:
                 self._tensors |= {at: self._zeros(at) for at, one in self._states.items() if one.axis < 0}
@@ -106,8 +104,7 @@ class StatefulSession:
         """A copy of a state, by the name of the input that it is; of a cache, the rows that count."""
         with self._lock:
             state = self._named(name)
-            array = np.from_dlpack(self._tensors[state.input])
-            return array[self._first(state, self._length)].copy()
+            return self._array(state)[_rows(state, 0, self._length)].copy()
 
     def load(self, states: Mapping[str, np.ndarray]) -> None:
         """Put arrays in the place of states, by the names of inputs; caches have as many rows each.
@@ -121,8 +118,7 @@ class StatefulSession:
             length = self._length_of(states)
             for name, value in states.items():
                 state = self._named(name)
-                array = np.from_dlpack(self._tensors[state.input])
-                array[self._first(state, length)] = value
+                self._array(state)[_rows(state, 0, length)] = value
             self._length = length
 
     def _named(self, name: str) -> KeptState:
@@ -132,16 +128,16 @@ class StatefulSession:
         known = ", ".join(self._whole.inputs[state.input].name for state in self._whole.states)
         raise InvalidInputError(f"no state {name!r}; the states are {known}")
 
-    def _first(self, state: KeptState, length: int) -> tuple[slice, ...]:
-        """The rows of a cache that count; all of another state."""
-        return (slice(None),) * max(0, state.axis) + (slice(None, length if state.axis >= 0 else None),)
+    def _array(self, state: KeptState) -> np.ndarray:
+        """The memory of a state."""
+        return np.from_dlpack(self._tensors[state.input])
 
     def _length_of(self, states: Mapping[str, np.ndarray]) -> int:
         """The length behind ``load``; what does not fit is an error."""
         lengths = set()
         for name, value in states.items():
             state = self._named(name)
-            wanted = np.from_dlpack(self._tensors[state.input])
+            wanted = self._array(state)
             shape = list(wanted.shape)
             if state.axis >= 0 and np.ndim(value) == len(shape):
                 lengths.add(value.shape[state.axis])
@@ -217,6 +213,11 @@ class StatefulSession:
                 f"rows behind a call, {after}, do not follow from the shapes of its inputs"
             )
         return evaluate(dim, sizes)
+
+
+def _rows(state: KeptState, begin: int, end: int) -> tuple[slice, ...]:
+    """Some rows of a cache; all of another state."""
+    return (*(slice(None),) * state.axis, slice(begin, end)) if state.axis >= 0 else ()
 
 
 __all__ = ["StatefulSession"]

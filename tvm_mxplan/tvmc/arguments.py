@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ..frontend.stated_inputs import CAPACITY
+
+_T = TypeVar("_T")
 
 if TYPE_CHECKING:
     from ..remote.address import Remote
@@ -266,12 +268,21 @@ def states(text: str) -> list[tuple[str, str]]:
 
 def given_bounds(args: argparse.Namespace) -> dict[str, tuple[int, int]]:
     """Returns the bounds in ``--bounds``, which may be given several times."""
+    return _each_once(args.bounds, "--bounds: dimension {!r} is given two bounds; choose one")
+
+
+def given_states(args: argparse.Namespace) -> dict[str, str]:
+    """Returns the states in ``--states``, which may be given several times."""
+    return _each_once(args.states, "--states: input {!r} is given two results; choose one")
+
+
+def _each_once(pairs: Iterable[tuple[str, _T]], twice: str) -> dict[str, _T]:
     from ..errors import InvalidInputError
 
-    found: dict[str, tuple[int, int]] = {}
-    for name, pair in args.bounds:
-        if found.setdefault(name, pair) != pair:
-            raise InvalidInputError(f"--bounds: dimension {name!r} is given two bounds; choose one")
+    found: dict[str, _T] = {}
+    for name, one in pairs:
+        if found.setdefault(name, one) != one:
+            raise InvalidInputError(twice.format(name))
     return found
 
 

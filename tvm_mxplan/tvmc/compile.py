@@ -23,6 +23,7 @@ from .arguments import (
     check_format,
     given_bounds,
     given_options,
+    given_states,
 )
 from .output import results_stream
 
@@ -136,7 +137,7 @@ def compile_model(args: argparse.Namespace) -> str:
             args.target,
             shapes=args.input_shapes,
             bounds=given_bounds(args),
-            states=dict(args.states),
+            states=given_states(args),
             capacity=args.capacity,
             params=args.params,
             options={**options, **shown},

@@ -22,6 +22,7 @@ from .arguments import (
     given_bounds,
     given_options,
     given_remote,
+    given_states,
     positive,
 )
 from .output import progress_stream
@@ -94,7 +95,7 @@ def tune_model(args: argparse.Namespace) -> str:
                 args.target,
                 shapes=args.input_shapes,
                 bounds=given_bounds(args),
-                states=dict(args.states),
+                states=given_states(args),
                 capacity=args.capacity,
                 params=args.params,
                 options=options,

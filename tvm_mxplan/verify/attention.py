@@ -33,9 +33,9 @@ def worked_out(
     scores = scores // max(1, shape[1]) * len(rows)
     samples = slices(shape[0], max(_LEAST, SCORES * shape[0] // max(1, scores)))
     cut = {
-        role: _taken(array.astype(np.float64), 0, samples) for role, array in arrays.items() if array.ndim > 1
+        role: array if role == "filled" else _taken(array.astype(np.float64), 0, samples)
+        for role, array in arrays.items()
     }
-    cut |= {role: arrays[role] for role in ("filled",) if role in arrays}
     cut |= {role: _taken(cut[role], 2, rows) for role in ("src", "mask") if role in cut}
     with np.errstate(all="ignore"):
         operands = Operands({role: [array] for role, array in cut.items()}, tuple(shape), dtype)

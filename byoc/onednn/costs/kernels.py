@@ -157,8 +157,7 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = products + elements * _TRANSCENDENTAL
     elif isinstance(attrs, ir.Attention):
         depths = src[-1] + facts.shape("value")[-1]
-        past = any(operand.role == "past_key" for operand in facts.step.operands)
-        keys = facts.shape("key")[2] + (facts.shape("past_key")[2] if past else 0)
+        keys = facts.shape("joined_key" if facts.has("joined_key") else "key")[2]
         operations = 2.0 * math.prod(src[:3]) * keys * depths / _ATTENTION
     elif isinstance(attrs, ir.Convolution | ir.Deconvolution):
         operations = _convolution(facts, attrs, machine)

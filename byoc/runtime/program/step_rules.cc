@@ -18,6 +18,7 @@ enum class Types : uint8_t {
   kFloat,  // every operand is of a floating type that some library computes in; which go together,
            // the library says
   kProduct,    // as kFloat, or integers with scales (shapes/quantized.h)
+  kCounted,    // as kFloat, but for a count of int32
   kPooled,     // as kFloat, or kSame for a maximum
   kQuantized,  // real numbers and integers into each other, by scales (shapes/quantized.h)
   kMeasured,   // real numbers into integers, by scales that follow (shapes/quantized.h)
@@ -155,7 +156,7 @@ const std::vector<Rule>& Rules() {
       {"attention",
        {"src", "key", "value"},
        {"mask", "past_key", "past_value", "joined_key", "joined_value", "filled"},
-       Types::kFloat,
+       Types::kCounted,
        PostOps::kNone,
        CheckAttention},
       {"concat", {"src"}, {}, Types::kSame, PostOps::kAny, CheckConcat},
@@ -230,6 +231,7 @@ void CheckFloating(const StepView& s, const std::string& what, int value) {
 std::string ExpectedType(const StepView& s, const Rule& rule, const Operand& operand) {
   const std::string &role = operand.role, &type = TypeOf(s, operand.value);
   if (rule.types == Types::kAny) return type;
+  if (rule.types == Types::kCounted) return "int32";
   const char* places = rule.types == Types::kIndices  ? "indices"
                        : rule.types == Types::kFound  ? "dst"
                        : rule.types == Types::kRanked ? "order"
@@ -243,8 +245,9 @@ std::string ExpectedType(const StepView& s, const Rule& rule, const Operand& ope
   return TypeOf(s, s.step().Find("dst"));
 }
 
-// Whether every operand has to be of a floating type.
-bool IsFloat(const StepView& s, const Rule& rule) {
+// Whether an operand has to be of a floating type.
+bool IsFloat(const StepView& s, const Rule& rule, const Operand& operand) {
+  if (rule.types == Types::kCounted) return operand.role != "filled";
   if (rule.types != Types::kPooled) {
     return rule.types == Types::kFloat || rule.types == Types::kProduct;
   }
@@ -260,12 +263,7 @@ void CheckTypes(const StepView& s, const Rule& rule) {
   if (quantized) CheckQuantizedProduct(s);
   for (const Operand& operand : step.operands) {
     if (quantized) break;
-    if (operand.role == "filled") {  // a count beside floating numbers
-      const std::string& type = TypeOf(s, operand.value);
-      if (type != "int32") ThrowInvalidInput("filled: expected int32, got ", type);
-      continue;
-    }
-    if (IsFloat(s, rule)) {
+    if (IsFloat(s, rule, operand)) {
       CheckFloating(s, operand.role, operand.value);
       continue;
     }

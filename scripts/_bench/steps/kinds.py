@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from tvm_mxplan.execution.threads import with_threads
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
 from ..inputs import modern
-from .profile import TimedStep, time_steps
+from .profile import TimedStep, share_of, time_steps
 
 NETWORKS = "convnext_atto,swin_tiny_patch4_window7_224,pvt_v2_b0,poolformer_s12,vit_tiny_patch16_224"
 _HEADER = ("network", "steps", "ms", "reorders", "their share", "products", "attention", "all others")
@@ -52,25 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def cells(steps: Sequence[TimedStep]) -> list[str]:
     """The row of a network, without its name."""
-    seconds: Counter[str] = Counter()
-    for one in steps:
-        seconds[kind_of(one.step)] += one.seconds  # type: ignore[assignment]
-    whole = sum(seconds.values())
     reorders = sum(isinstance(one.step.attrs, ir.Reorder) for one in steps)
-    shares = [f"{100 * seconds[kind] / whole:.1f} %" for kind in ("products", "attention", "others")]
+    shares = [share_of(steps, ir.Reorder), share_of(steps, *ir.PRODUCTS), share_of(steps, ir.Attention)]
     return [
         str(len(steps)),
-        f"{1e3 * whole:.2f}",
+        f"{1e3 * sum(one.seconds for one in steps):.2f}",
         str(reorders),
-        f"{100 * seconds['reorders'] / whole:.2f} %",
-        *shares,
+        f"{100 * shares[0]:.2f} %",
+        *(f"{100 * share:.1f} %" for share in (*shares[1:], 1 - sum(shares))),
     ]
-
-
-def kind_of(step: ir.Step) -> str:
-    """The column that a step's time is in."""
-    if isinstance(step.attrs, ir.Reorder):
-        return "reorders"
-    if isinstance(step.attrs, ir.PRODUCTS):
-        return "products"
-    return "attention" if isinstance(step.attrs, ir.Attention) else "others"

@@ -72,6 +72,13 @@ def time_steps(
     ]
 
 
+def share_of(steps: Sequence[TimedStep], *kinds: type[ir.Attributes]) -> float:
+    """Share of the steps' time that steps of some kinds take, 0 to 1."""
+    whole = sum(one.seconds for one in steps)
+    taken = sum(one.seconds for one in steps if isinstance(one.step.attrs, kinds))
+    return taken / whole if whole else 0.0
+
+
 def _timed(
     executable: Executable, inputs: Mapping[str, np.ndarray], clock: Callable[[], float] | None
 ) -> list[float]:

@@ -9,17 +9,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import tvm_mxplan
 from tvm_mxplan.core.policies import POLICIES
-from tvm_mxplan.core.program.attributes import KIND_OF
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
 from ..harness.variants import median_times
-from ..steps.profile import time_steps
+from ..steps.profile import TimedStep, share_of, time_steps
 
 MODELS = "bvlc_alexnet,densenet121,inception_v1,inception_v2,resnet50,shufflenet,squeezenet,vgg19,zfnet512"
 _CALLS = 5
@@ -36,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in options.models.split(","):
             policies = {policy: {"layouts": policy} for policy in compared}
             medians = median_times(name, batch, policies, options.rounds)
-            shares = [reorder_share(executions(name, batch, policy)) for policy in compared]
+            shares = [share_of(timed_steps(name, batch, policy), ir.Reorder) for policy in compared]
             ratios = " | ".join(_ratio(medians, policy) for policy in compared[1:])
             listed = ", ".join(f"{100 * share:.0f} %" for share in shares)
             print(f"| {name} | {batch} | {medians['cost']:.2f} | {ratios} | {listed} |", flush=True)
@@ -65,28 +64,8 @@ def _policies(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True)
-class Execution:
-    """A step that ran."""
-
-    kind: str
-    milliseconds: float
-
-
-def reorder_share(executions: Sequence[Execution]) -> float:
-    """Share of the time that goes into reorders, 0 to 1."""
-    total = sum(execution.milliseconds for execution in executions)
-    reorders = sum(execution.milliseconds for execution in executions if execution.kind == "reorder")
-    return reorders / total if total else 0.0
-
-
-def executions(name: str, batch: int, policy: str) -> list[Execution]:
-    """The steps of one steady call."""
+def timed_steps(name: str, batch: int, policy: str) -> list[TimedStep]:
+    """The steps of steady calls."""
     model = zoo.load(name, batch=batch)
     executable = tvm_mxplan.compile(model, options={"layouts": policy})
-    timed = time_steps(executable, zoo.random_inputs(model, batch=batch), _CALLS)
-    return [Execution(KIND_OF[type(one.step.attrs)], 1e3 * one.seconds) for one in timed]
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return time_steps(executable, zoo.random_inputs(model, batch=batch), _CALLS)

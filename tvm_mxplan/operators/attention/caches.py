@@ -25,10 +25,12 @@ import tvm
 from tvm import relax, te, tirx
 
 from ..registration import Operator, dtype_of
-from .operator import Attention, attention, attention_of, parts
+from .operator import Attention, attention, attention_of, emitting, parts
 
 STATES = "mxplan.states"
 """Attribute of a Relax function: pairs of an input and the result that is its next one, by their numbers."""
+IN_PLACE = "mxplan.in_place"
+"""The same: of those pairs the ones whose result may stand in the input's memory."""
 
 
 def put_rows(cache: relax.Expr, rows: relax.Expr, filled: relax.Expr, axis: int) -> relax.Call:
@@ -80,11 +82,7 @@ def _attention_type(call: relax.Call) -> tvm.ir.Type:
 
 def _attention_legalize(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     kind, (query, key, value, keys, values, filled, *masks) = attention_of(call), call.args
-
-    def emit(part: relax.Expr) -> relax.Expr:
-        part = builder.normalize(part)
-        return builder.emit(part.op.get_attr("FLegalize")(builder, part))
-
+    emit = emitting(builder)
     joined = [emit(put_rows(cache, rows, filled, 2)) for cache, rows in ((keys, key), (values, value))]
     seen = builder.emit(_seen(builder, kind, call, filled, masks))
     whole = attention(Attention(kind.scale, "no", kind.nan_is_zero), query, *joined, seen)

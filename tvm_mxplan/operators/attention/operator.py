@@ -26,36 +26,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import tvm
 from tvm import relax
 from tvm.relax import op
 
+from tvm_mxplan.core.program.kinds.sequences import Attention, AttentionCausal
+
 from ..registration import Operator
 
-Causal: TypeAlias = Literal["no", "first", "last"]
-
 NAME = "relax.mxplan.attention"
-
-
-@dataclass(frozen=True)
-class Attention:
-    """All that attention is, but for its operands.
-
-    Attributes
-    ----------
-    scale : of the products of queries and keys.
-    causal : the keys that a query sees: all (``no``); those up to its own place, counted from the first key
-        (``first``), or with the last query at the last key (``last``).
-    nan_is_zero : weights that are NaN, as those of queries that see nothing, count as 0.
-    """
-
-    scale: float
-    causal: Causal = "no"
-    nan_is_zero: bool = False
 
 
 def attention(
@@ -73,7 +55,7 @@ def attention(
 def attention_of(call: relax.Call) -> Attention:
     """The inverse of :func:`attention`, but for the operands."""
     attrs = call.attrs
-    causal: Causal = str(attrs["causal"])  # type: ignore[assignment]
+    causal: AttentionCausal = str(attrs["causal"])  # type: ignore[assignment]
     return Attention(float(attrs["scale"]), causal, bool(attrs["nan_is_zero"]))
 
 
@@ -120,7 +102,7 @@ def _nothing(dtype: str) -> relax.Expr:
     return relax.const(np.array(-np.inf, dtype))
 
 
-def _seen(causal: Causal, query: relax.Expr, key: relax.Expr, emit: Emit) -> relax.Expr:
+def _seen(causal: AttentionCausal, query: relax.Expr, key: relax.Expr, emit: Emit) -> relax.Expr:
     """Whether a query (rows) sees a key (columns)."""
     rows, columns = query.ty.shape.values[2], key.ty.shape.values[2]
     first = columns - rows if causal == "last" else 0
@@ -128,7 +110,7 @@ def _seen(causal: Causal, query: relax.Expr, key: relax.Expr, emit: Emit) -> rel
     return emit(relax.op.greater_equal(at_row, emit(relax.op.arange(0, columns, 1, "int64"))))
 
 
-def _emitting(builder: relax.BlockBuilder) -> Emit:
+def emitting(builder: relax.BlockBuilder) -> Emit:
     """Binds what an operator's legalization makes of it."""
 
     def emit(part: relax.Expr) -> relax.Expr:
@@ -139,7 +121,7 @@ def _emitting(builder: relax.BlockBuilder) -> Emit:
 
 
 def _legalize(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    return parts(call, _emitting(builder))
+    return parts(call, emitting(builder))
 
 
 # --- rotary places ---------------------------------------------------------------------------------------
@@ -157,7 +139,7 @@ def _infer_rotary(call: relax.Call) -> tvm.ir.Type:
 
 
 def _legalize_rotary(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    emit = _emitting(builder)
+    emit = emitting(builder)
     data, cosines, sines = call.args
     *lead, extent = data.ty.shape.values
     last, width = len(lead), int(call.attrs["width"])

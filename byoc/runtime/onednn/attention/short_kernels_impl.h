@@ -108,11 +108,12 @@ void ShortScores(const int32_t* words, const Short* key, int64_t stride, int64_t
   }
 }
 
+constexpr float kLog2e = 1.44269504F;
+
 // e to the power of `x` less a number of which `base` is -log2(e) times: within 3e-6 of itself, a
 // thousandth of what a rounding to bfloat16 is off, where Exp is within 1e-7.  0 of -inf, NaN of
 // NaN.  2^r by a polynomial with the least largest relative error for |r| <= 1/2.
 MXPLAN_INLINE Vec RoughExp(Vec x, Vec base) {
-  constexpr float kLog2e = 1.44269504F;
   constexpr float kLeast = -200.0F;  // 2 to it is 0
   Vec power = x * kLog2e + base;
   power = kLeast > power ? Broadcast(kLeast) : power;  // NaN stays
@@ -147,7 +148,7 @@ struct PairedWeights {
   MXPLAN_INLINE void operator()(float* scores, int64_t keys, const Vec* base, Vec* sum) const {
     auto* pairs = reinterpret_cast<int32_t*>(scores);
     Vec less[kQ];
-    for (int64_t j = 0; j < kQ; ++j) less[j] = base[j] * -1.44269504F;
+    for (int64_t j = 0; j < kQ; ++j) less[j] = base[j] * -kLog2e;
     for (int64_t k = 0; k < keys; k += kPair) {
       for (int64_t j = 0; j < kQ; ++j) {
         const float* at = scores + (k * kQ + j) * kLanes;

@@ -105,7 +105,7 @@ class RecurrenceStage final : public MemoryStage {
   void StartRounded(const Memories& memories) const {
     const Plan& p = plan_;
     if (p.weight != kRealShort) return;
-    // What stands behind an odd number of units stays 0.
+    // Zeros behind an odd number of units stay.
     std::memset(RoundedOf(memories, 0, 0), 0, static_cast<size_t>(p.RoundedBytes()));
     for (int64_t at = 0; at < p.directions && p.optional.hidden; ++at) {
       const float* hidden = Data(memories[*p.optional.hidden]) + at * p.samples * p.units;

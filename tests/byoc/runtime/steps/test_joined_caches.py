@@ -18,6 +18,16 @@ MISSING = OneDNN().lacks("bfloat16")
 N, H, G = 2, 4, 2
 
 
+def attended(query: Array, key: Array, value: Array) -> Array:
+    """Attention in which the last query sees all keys, and each one before it one less."""
+    rows, keys = query.shape[2], key.shape[2]
+    scores = np.einsum("nhsd,nhtd->nhst", query, key.repeat(H // G, 1)) * query.shape[3] ** -0.5
+    scores = np.where(np.tri(rows, keys, keys - rows, dtype=bool), scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    return np.einsum("nhst,nhtw->nshw", weights, value.repeat(H // G, 1))
+
+
 def results(
     past: int, fresh: int, depth: int, width: int, dtype: str = "float32", heads: str = ""
 ) -> dict[str, tuple[Array, Array]]:
@@ -53,11 +63,7 @@ def results(
     assert result.steps == 1 and result.first is None, result
     wide = {role: array.astype(np.float64) for role, array in arrays.items()}
     key, value = (np.concatenate([wide[f"past_{role}"], wide[role]], 2) for role in ("key", "value"))
-    scores = np.einsum("nhsd,nhtd->nhst", wide["src"], key.repeat(H // G, 1)) * depth**-0.5
-    scores = np.where(np.tri(rows, past + fresh, past + fresh - rows, dtype=bool), scores, -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    weights /= weights.sum(-1, keepdims=True)
-    dst = np.einsum("nhst,nhtw->nshw", weights, value.repeat(H // G, 1))
+    dst = attended(wide["src"], key, value)
     return dict(zip(made, zip(outputs, (key, value, dst), strict=True), strict=True))
 
 
@@ -123,11 +129,7 @@ def cached(
         joined[role] = arrays[f"past_{role}"].copy()
         joined[role][:, :, filled : filled + fresh] = arrays[role]
     key, value = (joined[role][:, :, : filled + fresh].astype(np.float64) for role in ("key", "value"))
-    scores = np.einsum("nhsd,nhtd->nhst", arrays["src"], key.repeat(H // G, 1)) * depth**-0.5
-    seen = np.tri(rows, filled + fresh, filled, dtype=bool)
-    weights = np.exp(np.where(seen, scores, -np.inf))
-    weights /= weights.sum(-1, keepdims=True)
-    dst = np.einsum("nhst,nhtw->nshw", weights, value.repeat(H // G, 1))
+    dst = attended(arrays["src"].astype(np.float64), key, value)
     expected = (joined["key"].astype(np.float64), joined["value"].astype(np.float64), dst)
     return dict(zip(made, zip(outputs, expected, strict=True), strict=True))
 

@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "scripts"))
 
 from _bench.steps import kinds
-from _bench.steps.profile import TimedStep, time_steps
+from _bench.steps.profile import TimedStep, share_of, time_steps
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
@@ -38,6 +38,14 @@ def test_shares_are_of_all_steps() -> None:
         timed(ir.Eltwise("relu", 0.0, 0.0), 1e-3),
     ]
     assert kinds.cells(steps) == ["5", "10.00", "2", "20.00 %", "50.0 %", "20.0 %", "10.0 %"]
+
+
+def test_a_share_is_of_the_time_not_of_the_calls() -> None:
+    steps = [timed(ir.Reorder(), 0.25), timed(ir.MatMul(), 0.75)]
+    assert share_of(steps, ir.Reorder) == 0.25
+    assert share_of([*steps, timed(ir.Reorder(), 1.0)], ir.Reorder) == 0.625
+    assert share_of(steps, ir.Reorder, ir.MatMul) == 1.0
+    assert share_of([], ir.Reorder) == 0.0
 
 
 def test_the_runtime_takes_the_time_of_each_step() -> None:

@@ -25,17 +25,11 @@ def test_policies_that_are_named_are_compared(capsys: pytest.CaptureFixture[str]
 
 def test_naive_reorders_around_every_convolution() -> None:
     kinds = {
-        policy: [run.kind for run in layouts.executions("tiny", 1, policy)] for policy in ("cost", "naive")
+        policy: [one.step.kind for one in layouts.timed_steps("tiny", 1, policy)]
+        for policy in ("cost", "naive")
     }
     assert kinds["cost"].count("convolution") == kinds["naive"].count("convolution") > 0
     assert kinds["cost"].count("reorder") < kinds["naive"].count("reorder")
-
-
-def test_the_share_is_of_the_time_not_of_the_calls() -> None:
-    runs = [layouts.Execution("reorder", 0.25), layouts.Execution("convolution", 0.75)]
-    assert layouts.reorder_share(runs) == 0.25
-    assert layouts.reorder_share([*runs, layouts.Execution("reorder", 1.0)]) == 0.625
-    assert layouts.reorder_share([]) == 0.0
 
 
 def test_unknown_policies_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -295,3 +295,8 @@ def test_a_nan_reaches_the_steps_behind_it() -> None:
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
 def test_other_instruction_sets(isa: str) -> None:
     run_again(__file__, isa, "cells or widths or do_not_meet")
+
+
+@pytest.mark.skipif(len(TYPES) == 1, reason="weights in bfloat16 want AVX-512")
+def test_short_weights_again_without_instructions_for_them() -> None:
+    run_again(__file__, "AVX512_CORE", "bfloat16")
