@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from .families import families
 from .modern import held_back, modern, recurrent
 from .networks import NETWORKS, Network
 
@@ -12,6 +13,7 @@ ZOOS: dict[str, tuple[Callable[[int], tuple[Network, ...]], tuple[int, ...]]] = 
     "modern": (modern, (1, 8)),
     "held_back": (held_back, (1, 8)),
     "recurrent": (recurrent, (1, 16)),
+    "families": (families, (1,)),
 }
 """The networks of a batch, and the batches that are exported."""
 

@@ -27,12 +27,13 @@ struct Lines {
   int64_t weights_row = 0;           // bytes
   int64_t rows = 0, pairs = 0;       // of a window, and of a row of it, whole ones
   bool one_more = false;             // number in a row
-  int64_t channels = 0;              // whole vectors
+  int64_t channels = 0;
   void* dst = nullptr;
   Real number = kRealShort;                 // of dst, and of what post-ops read as it stands there
   int64_t first = 0;                        // of the first line
   int64_t pixel = 0, vector = 0, line = 0;  // from one to the next in dst
   int64_t pixels = 0, count = 0;            // of a line, and lines
+  bool blocks = false;  // of channels, as many as a vector has, with zeros behind the last
   // Post-ops that do no more than to cut results at `least` and `most`.
   bool is_cut = false;
   float least = 0, most = 0;

@@ -24,14 +24,15 @@ MXPLAN_INLINE Ints PairOf(const uint8_t* from) {
   return Ints{} + static_cast<int32_t>(word);
 }
 
-// Some vectors of channels.
-template <int kVectors>
+// Some vectors of channels, the last of them whole or not.
+template <int kVectors, bool kWhole>
 struct Panel {
   const Lines& lines;
   const Output& output;
   const uint8_t* weights;
   int64_t block;    // bytes of the weights of a vector
   int64_t channel;  // the first one
+  int64_t rest;     // channels of the last vector
   Vec bias[kVectors];
 
   MXPLAN_INLINE Panel(const Lines& all, const Output& result, int64_t first)
@@ -39,10 +40,33 @@ struct Panel {
         output(result),
         weights(all.weights + first / kLanes * all.rows * all.weights_row),
         block(all.rows * all.weights_row),
-        channel(first) {
+        channel(first),
+        rest(all.channels - first - (kVectors - 1) * kLanes) {
     for (int v = 0; v < kVectors; ++v) {
-      bias[v] = output.bias ? Load(output.bias + first + v * kLanes) : Vec{};
+      bias[v] = output.bias ? OfChannels(output.bias + first + v * kLanes, v) : Vec{};
     }
+  }
+
+  MXPLAN_INLINE static bool IsWhole(int64_t v) { return kWhole || v < kVectors - 1; }
+
+  // The numbers of a vector's channels, which stand side by side.
+  template <typename Type>
+  MXPLAN_INLINE Vec OfChannels(const Type* from, int64_t v) const {
+    return IsWhole(v) ? LoadAll(from) : LoadFirst(from, rest);
+  }
+
+  // The same of dst and of what stands as it does: a block is whole, with zeros behind its channels.
+  template <typename Type>
+  MXPLAN_INLINE Vec AsDst(const Type* from, int64_t v) const {
+    return lines.blocks ? LoadAll(from) : OfChannels(from, v);
+  }
+
+  template <typename Dst>
+  MXPLAN_INLINE void Put(Dst* to, int64_t v, Vec x) const {
+    if (IsWhole(v)) return StoreAll(to, x);
+    if (!lines.blocks) return StoreFirst(to, rest, x);
+    const __mmask16 there = static_cast<__mmask16>((1U << rest) - 1);
+    StoreAll(to, reinterpret_cast<Vec>(_mm512_maskz_mov_ps(there, reinterpret_cast<__m512>(x))));
   }
 
   // Any post-ops on the vector `v` of a pixel.
@@ -52,26 +76,26 @@ struct Panel {
     for (int i = 0; i < output.post_op_count; ++i) {
       const PostOp& op = output.post_ops[i];
       Vec other{};
-      if (op.code == PostOp::Code::kSum) other = LoadAll(to);
+      if (op.code == PostOp::Code::kSum) other = AsDst(to, v);
       if (op.data && op.per_channel) {
-        other = Load(op.data + channel + v * kLanes);
+        other = OfChannels(op.data + channel + v * kLanes, v);
       } else if (op.data) {
-        other = LoadAll(reinterpret_cast<const Dst*>(op.data) + at);
+        other = AsDst(reinterpret_cast<const Dst*>(op.data) + at, v);
       }
       x = Apply(op, x, other);
     }
-    StoreAll(to, x);
+    Put(to, v, x);
   }
 
   // Post-ops that cut at both ends; what is no number stays.
   template <typename Dst>
-  MXPLAN_INLINE void Cut(Vec x, int64_t at) const {
+  MXPLAN_INLINE void Cut(Vec x, int64_t v, int64_t at) const {
     x = lines.least > x ? Broadcast(lines.least) : x;
     x = lines.most < x ? Broadcast(lines.most) : x;
-    StoreAll(static_cast<Dst*>(lines.dst) + at, x);
+    Put(static_cast<Dst*>(lines.dst) + at, v, x);
   }
 
-  template <int kPixels, bool kWhole>
+  template <int kPixels, bool kBoth>
   MXPLAN_INLINE void AddPair(const uint8_t* from, const uint8_t* factors_of,
                              Vec (*sums)[kVectors]) const {
     Ints factors[kVectors];
@@ -79,7 +103,7 @@ struct Panel {
     for (int v = 0; v < kVectors; ++v) factors[v] = LoadWords(factors_of + v * block);
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) {
-      const Ints two = PairOf<kWhole>(from + p * lines.src_pixel);
+      const Ints two = PairOf<kBoth>(from + p * lines.src_pixel);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) sums[p][v] = Dot(sums[p][v], two, factors[v]);
     }
@@ -110,7 +134,7 @@ struct Panel {
       for (int v = 0; v < kVectors; ++v) {
         const int64_t to = at + p * lines.pixel + v * lines.vector;
         if constexpr (kCut) {
-          Cut<Dst>(sums[p][v], to);
+          Cut<Dst>(sums[p][v], v, to);
         } else {
           Finish<Dst>(sums[p][v], v, to);
         }
@@ -132,9 +156,9 @@ struct Panel {
   }
 };
 
-template <int kVectors>
+template <int kVectors, bool kWhole>
 inline void RunPanel(const Lines& lines, const Output& output, int64_t first) {
-  const Panel<kVectors> panel(lines, output, first);
+  const Panel<kVectors, kWhole> panel(lines, output, first);
   const bool is_short = lines.number == kRealShort;
   if (lines.is_cut) {
     is_short ? panel.template All<true, Short>() : panel.template All<true, float>();
@@ -144,8 +168,13 @@ inline void RunPanel(const Lines& lines, const Output& output, int64_t first) {
 }
 
 inline void Run(const Lines& lines, const Output& output) {
-  InParts<kMost>(lines.channels / kLanes, [&](auto vectors, int64_t first) {
-    RunPanel<vectors>(lines, output, first * kLanes);
+  const int64_t all = (lines.channels + kLanes - 1) / kLanes;
+  InParts<kMost>(all, [&](auto vectors, int64_t first) {
+    if ((first + vectors) * kLanes <= lines.channels) {
+      RunPanel<vectors, true>(lines, output, first * kLanes);
+    } else {
+      RunPanel<vectors, false>(lines, output, first * kLanes);
+    }
   });
 }
 

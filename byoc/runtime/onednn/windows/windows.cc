@@ -123,7 +123,7 @@ bool HasItsGeometry(StepBuilder* b) {
       return false;
     }
   }
-  return src[1] < kMostChannels && dst[1] % kLanesOfBlock == 0 && IsChannelsLast(b->Desc("src")) &&
+  return src[1] < kMostChannels && IsChannelsLast(b->Desc("src")) &&
          (IsChannelsLast(b->Desc("dst")) || IsInBlocks(b->Desc("dst")));
 }
 
@@ -150,9 +150,9 @@ void Build(StepBuilder* b, const std::string&) {
   lines.weights_row = (row + kPair - 1) / kPair * kPair * kItem * kLanesOfBlock;
   lines.channels = dst[1];
   lines.number = RealOf(b->Desc("dst"), "dst");
-  const bool blocks = !IsChannelsLast(b->Desc("dst"));
-  lines.pixel = blocks ? kLanesOfBlock : dst[1];
-  lines.vector = blocks ? kLanesOfBlock * dst[2] * dst[3] : kLanesOfBlock;
+  lines.blocks = !IsChannelsLast(b->Desc("dst"));
+  lines.pixel = lines.blocks ? kLanesOfBlock : dst[1];
+  lines.vector = lines.blocks ? kLanesOfBlock * dst[2] * dst[3] : kLanesOfBlock;
   lines.line = lines.pixel * dst[3];
   lines.pixels = dst[3];
   post_ops::Cuts cuts;
@@ -170,6 +170,8 @@ void Build(StepBuilder* b, const std::string&) {
   const auto threads =
       static_cast<int>(std::clamp<int64_t>(products / kProductsOfThread, 1, omp_get_max_threads()));
   const int64_t scratch = AlignUp(bands.bytes());
+  const int64_t stored = lines.blocks ? weights.get_padded_dims()[0] : dst[1];
+  const int64_t image = stored * dst[2] * dst[3];
   auto value = [&](int id) { return MemoryArgument{0, Argument::Source::kValue, id, b->Desc(id)}; };
   std::vector<MemoryArgument> arguments = {
       value(b->Id("src")), value(b->Id("dst")), b->Packed(0, b->Id("weights"), weights, as_rows),
@@ -182,7 +184,7 @@ void Build(StepBuilder* b, const std::string&) {
   b->NeedScratchpad(threads * scratch);
   b->NeedWeights(static_cast<int64_t>(weights.get_size()));
   const Kernels kernels = Avx512Bf16Kernels();
-  b->AddStage(std::make_unique<WindowsStage>(lines, bands, dst[1] * dst[2] * dst[3], scratch,
+  b->AddStage(std::make_unique<WindowsStage>(lines, bands, image, scratch,
                                              b->Has("bias"), post_ops::PostOpsOf(*b), threads,
                                              kernels, arguments),
               kernels.name);

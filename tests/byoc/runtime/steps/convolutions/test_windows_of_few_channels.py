@@ -57,7 +57,7 @@ class Case:
     @property
     def stored(self) -> tuple[int, ...]:
         n, c, h, w = self.result
-        return (n, h, w, c) if self.layout == LAST else (n, c // 16, h, w, 16)
+        return (n, h, w, c) if self.layout == LAST else (n, -(-c // 16), h, w, 16)
 
     def builder(self, preferred: str = "") -> Builder:
         rng, b = np.random.default_rng([5, *self.src, self.outputs]), Builder()
@@ -90,7 +90,10 @@ class Case:
         n, c, h, w = self.src
         inputs = [rng.standard_normal((n, h, w, c)).astype(numpy_type(BF16))]
         if self.added == "like dst":
-            inputs.append(rng.standard_normal(self.stored).astype(numpy_type(self.dst)))
+            added = rng.standard_normal(self.stored).astype(numpy_type(self.dst))
+            if self.layout == BLOCKS and self.outputs % 16:
+                added[:, -1, ..., self.outputs % 16 :] = 0  # as whoever stores it leaves it
+            inputs.append(added)
         return self.builder(preferred).run_stored(*inputs, shape=self.stored)
 
 
@@ -112,7 +115,8 @@ def check(case: Case) -> Array:
     expected = theirs.run().astype("float64")
     if case.layout == BLOCKS and case.added != "like dst":
         n, c, h, w = case.result
-        expected = expected.reshape(n, h, w, c // 16, 16).transpose(0, 3, 1, 2, 4)
+        expected = np.pad(expected, [(0, 0)] * 3 + [(0, -c % 16)])
+        expected = expected.reshape(n, h, w, -1, 16).transpose(0, 3, 1, 2, 4)
     one = 2.0**-7 if case.dst == BF16 else 2.0**-20  # sums in another order
     apart = np.abs(actual.astype("float64") - expected)
     assert np.all(apart <= one * (1.0 + np.abs(expected)))
@@ -132,6 +136,17 @@ def test_any_channels_of_the_source(channels: int, dst: str) -> None:
 def test_any_whole_vectors_of_the_result(outputs: int, layout: str) -> None:
     check(Case((2, 3, 9, 31), outputs, layout=layout))
     check(Case((1, 3, 9, 31), outputs, layout=layout, dst=F32, post_ops=(SWISH,)))
+
+
+@needs_instructions
+@pytest.mark.parametrize("dst", [BF16, F32])
+@pytest.mark.parametrize("layout", [LAST, BLOCKS])
+@pytest.mark.parametrize("added", ["", "channels", "like dst"])
+@pytest.mark.parametrize("post_ops", [(), (RELU,), (LOWER,), (SWISH,)])
+def test_a_part_of_a_vector(post_ops: tuple[ir.PostOp, ...], added: str, layout: str, dst: str) -> None:
+    """Behind it blocks have zeros, which the reference's reading holds, and pixels the next one."""
+    for outputs in (1, 15, 17, 24, 72, 88):
+        check(Case((2, 3, 9, 13), outputs, dst=dst, layout=layout, added=added, post_ops=post_ops))
 
 
 @needs_instructions
@@ -198,12 +213,11 @@ def test_threads_share_bands_of_images(shape: tuple[int, ...], threads: int) -> 
     "case",
     [
         Case((1, 16, 9, 9)),
-        Case((1, 3, 9, 9), 24),
         Case((1, 3, 9, 9), padding=(2, 2, 2, 2), dilation=(2, 2)),
         Case((1, 3, 99, 99), window=(17, 17)),
         Case((1, 3, 99, 99), strides=(9, 9)),
     ],
-    ids=["many channels", "part of a vector", "dilated", "a large window", "a large stride"],
+    ids=["many channels", "dilated", "a large window", "a large stride"],
 )
 def test_others_are_left_to_the_library(case: Case) -> None:
     assert case.info().error == ""
