@@ -32,6 +32,7 @@ from tvm_mxplan.core.program.dims import Shape
 
 from ..broadcasting import is_per_channel
 from . import affine
+from .before_concats import put_before_concats
 from .before_views import put_before_views
 from .cut_products import cut_products
 from .depthwise import fuse_depthwise
@@ -60,6 +61,7 @@ def fuse(program: ir.Program, constants: list[np.ndarray], integers: bool = True
     graph = Graph(_with_others_hidden(program), constants)
     normalize_channels_last(graph)
     put_before_views(graph)
+    put_before_concats(graph)
     fold(graph)
     lower(graph, lambda _: integers)
     _fuse_steps(graph)
