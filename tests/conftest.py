@@ -24,10 +24,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _apart_from_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """For fixtures of modules and sessions; plans are the same on any machine unless a test measures one."""
+    """For fixtures of modules and sessions; plans are the same on any machine unless a test measures one.
+
+    Calls keep their threads, so that counts of what was made do not depend on what else runs.
+    """
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path_factory.mktemp("caches") / "shared"))
         environment.setenv("TVM_MXPLAN_MACHINE", "default")
+        environment.setenv("TVM_MXPLAN_FEWER_THREADS", "0")
         yield
 
 

@@ -37,6 +37,8 @@ class Host final : public Library {
     return state;
   }
 
+  void SetThreads(int count) const override { omp_set_num_threads(count); }
+
   Stream* ThreadStream() const override {
     static DirectStream stream;  // it has no state
     return &stream;

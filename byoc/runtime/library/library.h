@@ -78,6 +78,9 @@ class Library : public LayoutSource {
   // Of the calling thread, now.  Asked for on every call, so it allocates nothing.
   virtual ProcessState State() const = 0;
   virtual Stream* ThreadStream() const = 0;
+  // Sets the number of threads that its kernels may use, for the calling thread; nothing where they
+  // run on none of this process's.
+  virtual void SetThreads(int) const {}
   // The memory of the inputs, outputs, constants and arenas of its regions.
   virtual const MemorySpace& memory() const { return HostMemory(); }
 

@@ -1,6 +1,8 @@
 // oneDNN's answers to the rooms around it; see library.h.
 #include "onednn/library.h"
 
+#include <omp.h>
+
 #include "base/error.h"
 #include "onednn/builder/step_builder.h"
 #include "onednn/engine.h"
@@ -35,6 +37,8 @@ const bool registered = [] {
 }  // namespace
 
 ProcessState OneDnn::State() const { return CurrentState(); }
+
+void OneDnn::SetThreads(int count) const { omp_set_num_threads(count); }
 
 Stream* OneDnn::ThreadStream() const { return StreamOfThread(); }
 

@@ -14,6 +14,7 @@ class OneDnn final : public Library {
   const char* name() const override { return "onednn"; }
   const char* title() const override { return "oneDNN"; }
   ProcessState State() const override;
+  void SetThreads(int count) const override;
   Stream* ThreadStream() const override;
   PhysicalLayout LayoutOf(const Dims& dims, const std::string& dtype,
                           const std::string& tag) const override;

@@ -44,6 +44,10 @@ bool Libraries::AreNow(const std::vector<ProcessState>& states) const {
       [](const ProcessState& state, const Library* library) { return state == library->State(); });
 }
 
+void Libraries::SetThreads(int count) const {
+  for (const Library* library : libraries_) library->SetThreads(count);
+}
+
 Builders::Builders(const Libraries& libraries, Resolved* resolved)
     : libraries_(libraries), program_(*resolved->program) {
   for (size_t i = 0; i < libraries.size(); ++i) {

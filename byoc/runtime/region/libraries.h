@@ -30,6 +30,8 @@ class Libraries final : public LayoutSource {
   std::vector<ProcessState> States() const;
   // Whether these are the states now; allocates nothing.
   bool AreNow(const std::vector<ProcessState>& states) const;
+  // Of all, for the calling thread.
+  void SetThreads(int count) const;
 
  private:
   std::vector<const Library*> libraries_;

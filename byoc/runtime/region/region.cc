@@ -1,7 +1,10 @@
 // A loaded region; see region.h.
 #include "region/region.h"
 
+#include <time.h>
+
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -12,6 +15,30 @@ namespace mxplan {
 namespace {
 
 constexpr size_t kSpecializations = 16;  // that are kept unless more are asked for
+
+// Libraries have `count` threads as long as it lives, and `most` behind.
+class FewerThreads {
+ public:
+  FewerThreads(const Libraries& libraries, int count, int most)
+      : libraries_(libraries), most_(most) {
+    libraries_.SetThreads(count);
+  }
+  ~FewerThreads() { libraries_.SetThreads(most_); }
+  FewerThreads(const FewerThreads&) = delete;
+  FewerThreads& operator=(const FewerThreads&) = delete;
+
+ private:
+  const Libraries& libraries_;
+  int most_;
+};
+
+int64_t NowOn(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
+}
+int64_t WallNow() { return NowOn(CLOCK_MONOTONIC); }
+int64_t OwnNow() { return NowOn(CLOCK_THREAD_CPUTIME_ID); }
 
 }  // namespace
 
@@ -96,7 +123,38 @@ void Region::Run(const std::vector<TensorRef>& tensors, const std::vector<int64_
       LentArena(program_, libraries_.own().memory(), specialization->arena_bytes(), tensors);
   io.clear();
   for (const TensorRef& tensor : tensors) io.push_back(tensor.data);
-  specialization->Run(io, lent);
+  RunShared(specialization.get(), io, lent);
+}
+
+std::shared_ptr<Specialization> Region::Like(const Specialization& all) {
+  try {
+    std::shared_ptr<Specialization> made = Get(all.symbols());
+    if (made->ComputesLike(all)) return made;
+  } catch (const Error&) {  // the region does without
+  }
+  return nullptr;
+}
+
+void Region::RunShared(Specialization* all, const std::vector<void*>& io, char* lent) {
+  ThreadChoice* choice = all->thread_choice();
+  const int most = all->states()[0].threads;
+  int threads = choice ? choice->Next() : most;
+  if (threads == most && !(choice && choice->IsDue())) return all->Run(io, lent);
+  std::optional<FewerThreads> fewer;
+  std::shared_ptr<Specialization> like;
+  if (threads < most) {
+    fewer.emplace(libraries_, threads, most);
+    like = Like(*all);
+    if (!like) {
+      choice->Stay();
+      fewer.reset();
+      threads = most;
+    }
+  }
+  const int64_t began = WallNow(), own = OwnNow();
+  (like ? like.get() : all)->Run(io, lent);
+  const int64_t now = WallNow();
+  choice->Note(threads, now, now - began, OwnNow() - own);
 }
 
 int64_t Region::PackedBytes() const {

@@ -2,6 +2,8 @@
 #include "region/specialization.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 
 #include "base/error.h"
 #include "memory/memory_rules.h"
@@ -9,6 +11,23 @@
 #include "region/context.h"
 
 namespace mxplan {
+namespace {
+
+// Whether all libraries have the same threads, several, and nothing asks for all of them.
+bool MayTakeFewerThreads(const std::vector<ProcessState>& states) {
+  static const bool allowed = [] {
+    const char* wish = std::getenv("TVM_MXPLAN_FEWER_THREADS");
+    return wish == nullptr || std::strcmp(wish, "0") != 0;
+  }();
+  return allowed && std::all_of(states.begin(), states.end(), [&](const ProcessState& state) {
+           return state.threads > 1 && state.threads == states[0].threads && !state.parallel;
+         });
+}
+
+// oneDNN's products by this algorithm split their sums by the number of threads.
+constexpr const char* kSplitByThreads = "gemm";
+
+}  // namespace
 
 Specialization::Specialization(const Program& program, const Libraries& libraries, Weights* weights,
                                std::vector<int64_t> symbols)
@@ -46,6 +65,9 @@ Specialization::Specialization(const Program& program, const Libraries& librarie
     placement.scratchpads.push_back({scratchpad_offsets_[i], executables_[i].scratchpad_bytes});
   }
   CheckMemory(resolved_, placement);
+  if (MayTakeFewerThreads(states_)) {
+    thread_choice_ = std::make_unique<ThreadChoice>(states_[0].threads);
+  }
 }
 
 Specialization::~Specialization() = default;
@@ -200,6 +222,17 @@ void Specialization::Run(const std::vector<void*>& io, char* lent) {
   }
   Release(std::move(context));
   calls_.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool Specialization::ComputesLike(const Specialization& other) const {
+  if (arena_bytes_ != other.arena_bytes_ || physical_shapes_ != other.physical_shapes_) {
+    return false;
+  }
+  return std::equal(executables_.begin(), executables_.end(), other.executables_.begin(),
+                    other.executables_.end(), [](const Executable& a, const Executable& b) {
+                      return a.implementation == b.implementation &&
+                             a.implementation.find(kSplitByThreads) == std::string::npos;
+                    });
 }
 
 size_t Specialization::contexts() const {

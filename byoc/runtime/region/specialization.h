@@ -13,6 +13,7 @@
 #include "library/library.h"
 #include "region/libraries.h"
 #include "region/signature.h"
+#include "region/thread_choice.h"
 #include "weights/weights.h"
 
 namespace mxplan {
@@ -55,6 +56,11 @@ class Specialization {
   // bytes for this call alone, or is null.
   void Run(const std::vector<void*>& io, char* lent);
 
+  // How many threads calls take; null where they have one, or no choice.
+  ThreadChoice* thread_choice() const { return thread_choice_.get(); }
+  // Whether the other's results have the same bits, by the same implementations in the same arena.
+  bool ComputesLike(const Specialization& other) const;
+
   size_t contexts() const;
   int64_t calls() const { return calls_.load(std::memory_order_relaxed); }
 
@@ -86,6 +92,7 @@ class Specialization {
   std::vector<std::unique_ptr<ExecutionContext>> idle_;
   size_t contexts_ = 0;
   std::atomic<int64_t> calls_{0};
+  std::unique_ptr<ThreadChoice> thread_choice_;
 };
 
 }  // namespace mxplan

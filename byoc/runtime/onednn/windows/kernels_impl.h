@@ -55,7 +55,8 @@ struct Panel {
     return IsWhole(v) ? LoadAll(from) : LoadFirst(from, rest);
   }
 
-  // The same of dst and of what stands as it does: a block is whole, with zeros behind its channels.
+  // The same of dst and of what stands as it does: a block is whole, with zeros behind its
+  // channels.
   template <typename Type>
   MXPLAN_INLINE Vec AsDst(const Type* from, int64_t v) const {
     return lines.blocks ? LoadAll(from) : OfChannels(from, v);

@@ -184,9 +184,8 @@ void Build(StepBuilder* b, const std::string&) {
   b->NeedScratchpad(threads * scratch);
   b->NeedWeights(static_cast<int64_t>(weights.get_size()));
   const Kernels kernels = Avx512Bf16Kernels();
-  b->AddStage(std::make_unique<WindowsStage>(lines, bands, image, scratch,
-                                             b->Has("bias"), post_ops::PostOpsOf(*b), threads,
-                                             kernels, arguments),
+  b->AddStage(std::make_unique<WindowsStage>(lines, bands, image, scratch, b->Has("bias"),
+                                             post_ops::PostOpsOf(*b), threads, kernels, arguments),
               kernels.name);
 }
 
