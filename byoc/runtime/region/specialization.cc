@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "memory/memory_rules.h"
 #include "memory/planner.h"
+#include "program/step_attributes.h"
 #include "region/context.h"
 
 namespace mxplan {
@@ -26,6 +27,11 @@ bool MayTakeFewerThreads(const std::vector<ProcessState>& states) {
 
 // oneDNN's products by this algorithm split their sums by the number of threads.
 constexpr const char* kSplitByThreads = "gemm";
+
+// Whether all kernels of a step add up in one order: an average is summed along its window.
+bool HasOneOrder(const Step& step) {
+  return step.kind == "pooling" && TextOf(step, "algorithm") != "max";
+}
 
 }  // namespace
 
@@ -228,11 +234,13 @@ bool Specialization::ComputesLike(const Specialization& other) const {
   if (arena_bytes_ != other.arena_bytes_ || physical_shapes_ != other.physical_shapes_) {
     return false;
   }
-  return std::equal(executables_.begin(), executables_.end(), other.executables_.begin(),
-                    other.executables_.end(), [](const Executable& a, const Executable& b) {
-                      return a.implementation == b.implementation &&
-                             a.implementation.find(kSplitByThreads) == std::string::npos;
-                    });
+  for (size_t i = 0; i < executables_.size(); ++i) {
+    const std::string& own = executables_[i].implementation;
+    if (own.find(kSplitByThreads) != std::string::npos) return false;
+    if (own != other.executables_[i].implementation && !HasOneOrder(program_.steps[i]))
+      return false;
+  }
+  return true;
 }
 
 size_t Specialization::contexts() const {

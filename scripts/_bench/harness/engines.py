@@ -267,6 +267,13 @@ ENGINES = {
             tolerance=BF16_TOLERANCE,
         ),
         Engine(
+            "ours_held",
+            ("tvm_mxplan.execution.executable",),
+            _load_ours,
+            _compile_ours,
+            settings={"TVM_MXPLAN_FEWER_THREADS": "0"},
+        ),  # to its threads, whoever keeps them waiting
+        Engine(
             "ours_kept", ("tvm_mxplan.execution.executable",), _load_ours_kept, _compile_ours_kept
         ),  # decoders alone, whose caches stay from call to call
         Engine("onnxruntime", ("onnxruntime",), _load_onnxruntime),

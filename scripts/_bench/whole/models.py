@@ -24,6 +24,7 @@ from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
 from ..harness import table
+from ..harness.beside import busy_processes
 from ..harness.engines import ENGINES, REFERENCE
 from ..harness.files import Files, write_expected, write_exported, write_model
 from ..harness.process import WorkerError
@@ -57,17 +58,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "iterations": options.iterations,
         "realtime": options.realtime,
         "processor": options.processor,
+        "beside": options.beside,
         "zoo": options.zoo,
         "results": [],
         "summary": [],
     }
     print(format_environment(document["environment"]), file=sys.stderr)
     try:
-        for record in _run(options, cpus):
-            document["results"].append(record)
-            document["summary"] = summary_records(document["results"])
-            print(table.format_row(record), file=sys.stderr, flush=True)
-            _write(options, document)  # a long run that is stopped leaves what it has
+        with busy_processes(options.beside):
+            for record in _run(options, cpus):
+                document["results"].append(record)
+                document["summary"] = summary_records(document["results"])
+                print(table.format_row(record), file=sys.stderr, flush=True)
+                _write(options, document)  # a long run that is stopped leaves what it has
     except KeyboardInterrupt:
         return _complain("interrupted")
     except NotExported as error:
@@ -161,6 +164,9 @@ def _parser() -> argparse.ArgumentParser:
         default=Options.timeout,
         help=f"seconds to compile, to load, or for one burst ({Options.timeout:.0f})",
     )
+    parser.add_argument(
+        "--beside", type=_number, default=0, help="processes that compute all the time beside it (0)"
+    )
     parser.add_argument("--realtime", action="store_true", help="real-time priority, where permitted")
     parser.add_argument("--json", type=Path, help="write the results there")
     parser.add_argument("--markdown", type=Path, help="write the tables there (standard output)")
@@ -175,6 +181,12 @@ def _names_among(known: Sequence[str]) -> Callable[[str], list[str]]:
         return names
 
     return parse
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    return int(text)
 
 
 def _positive(text: str) -> int:
