@@ -27,6 +27,11 @@ _MEASURED_SETS = ("avx512", "avx2")
 _LOADED = 0.65
 """The reach of kernels of oneDNN that were not measured: a share of the vectors that the machine multiplies
 in a second with the instruction set that multiplies most of them."""
+_SCATTERED = 0.18
+"""Nanoseconds in which one thread waits for a byte of images of which a group takes a part of each pixel: every
+group goes over the whole by lines that are far apart, which no processor fetches ahead from memory."""
+_KEPT = 0.25
+"""Of the last cache, what holds such an image from step to step."""
 _NARROW_SHARE, _NARROW_PIXEL = 0.9, 2200.0
 """The reach of sums of our kernels, and the operations that could be done while one pixel of a group, or of
 the groups in a vector, is fetched and put away; scaled to what was measured."""
@@ -62,6 +67,17 @@ def loaded(facts: StepFacts, instructions: str, machine: MachineRates) -> float:
     rates[VECTOR] = machine.gflops(dtype) / VECTOR
     own = VECTORS.get(instructions, VECTOR)
     return min(1.0, _LOADED * max(rates.values()) / rates[own])
+
+
+def scattered_us(facts: StepFacts, machine: MachineRates) -> float:
+    """Microseconds in which kernels of grouped convolutions wait for images with channels last."""
+    attrs = facts.step.attrs
+    if not isinstance(attrs, ir.Convolution) or attrs.groups == 1 or facts.layout("src").blocks:
+        return 0.0
+    if facts.shape("weights")[2] == 1 or facts.layout("src").order[-1] != 1:
+        return 0.0
+    last = max((level.nbytes or 0 for level in machine.levels), default=0)
+    return max(facts.image_bytes - _KEPT * last, 0.0) * _SCATTERED / machine.threads / 1e3
 
 
 def narrow_groups(facts: StepFacts, groups: int, machine: MachineRates) -> float:

@@ -17,6 +17,7 @@ from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
+from .groups import scattered_us
 from .kernels import computing_us, hides, shown_share, weights_passes
 from .types import in_float, is_float, time_share
 from .winograd import winograd_us
@@ -47,7 +48,7 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
         return time_share(facts, machine) * cost(in_float(facts), machine)
     waiting = (weights_passes(facts) - 1.0) / _FITTED_READ
     weights = facts.constant_bytes * (1.0 / machine.memory.read + waiting) / 1e3
-    computing = computing_us(facts, machine)
+    computing = computing_us(facts, machine) + scattered_us(facts, machine)
     shown = shown_share(facts) * exchanging
     if hides(facts):  # as far as there is arithmetic to hide it behind
         shown = max(shown, _FULL * exchanging - _HIDDEN * computing)

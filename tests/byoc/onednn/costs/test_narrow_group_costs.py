@@ -9,8 +9,9 @@ import pytest
 from costs_by_hand import info, rates
 
 from tvm_mxplan.byoc.onednn.costs import implementation_named
-from tvm_mxplan.byoc.onednn.costs.groups import rate_in_groups
+from tvm_mxplan.byoc.onednn.costs.groups import rate_in_groups, scattered_us
 from tvm_mxplan.byoc.onednn.costs.kernels import computing_us, hides, shown_share, weights_passes
+from tvm_mxplan.byoc.onednn.costs.steps import cost
 from tvm_mxplan.core.machine import KernelRate
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
@@ -192,3 +193,23 @@ def test_functions_behind_a_step_count_too(algorithm: str, each: float) -> None:
     behind = replace(step, post_ops=(ir.EltwisePostOp(algorithm, 0.0, 0.0),))
     more = operations(replace(program, steps=(behind,)), "grouped:avx512_core")
     assert more - operations(program, "grouped:avx512_core") == pytest.approx(2 * 48 * 14 * 14 * each, abs=1)
+
+
+@pytest.mark.parametrize("implementation", ["jit:avx512_core", "grouped:avx512_core"])
+def test_parts_of_pixels_beyond_the_last_cache_are_waited_for(implementation: str) -> None:
+    """Images of 2 x 96 x 112 x 112 on two threads, beyond a quarter of the cache; in blocks nothing is scattered."""
+    program, machine = convolution(6, 16, 16, size=112), rates(PEAK, cache_bytes=4 << 20)
+    last, blocks = (facts(program, implementation, layout) for layout in (LAST, "aBcd16b"))
+    waiting = (2 * 2 * 96 * 112 * 112 * 4 - (1 << 20)) * 0.18 / 2 / 1e3
+    assert scattered_us(last, machine) == pytest.approx(waiting)
+    assert scattered_us(blocks, machine) == 0.0
+    larger = replace(machine, levels=rates(PEAK, cache_bytes=1 << 30).levels)
+    assert scattered_us(last, larger) == 0.0
+    without = cost(last, larger) - cost(blocks, larger)
+    assert cost(last, machine) - cost(blocks, machine) > without + 0.9 * waiting
+
+
+@pytest.mark.parametrize(("groups", "outputs", "inputs"), [(1, 96, 96), (96, 1, 1)])
+def test_whole_pixels_are_not_waited_for(groups: int, outputs: int, inputs: int) -> None:
+    program = convolution(groups, outputs, inputs, size=112)
+    assert scattered_us(facts(program, "jit:avx512_core"), rates(PEAK)) == 0.0
