@@ -28,8 +28,8 @@ _LOADED = 0.65
 """The reach of kernels of oneDNN that were not measured: a share of the vectors that the machine multiplies
 in a second with the instruction set that multiplies most of them."""
 _SCATTERED = 0.18
-"""Nanoseconds in which one thread waits for a byte of images of which a group takes a part of each pixel: every
-group goes over the whole by lines that are far apart, which no processor fetches ahead from memory."""
+"""Nanoseconds in which one thread waits for a byte of images of which a group takes a part of each pixel:
+every group goes over the whole by lines that are far apart, which no processor fetches ahead from memory."""
 _KEPT = 0.25
 """Of the last cache, what holds such an image from step to step."""
 _NARROW_SHARE, _NARROW_PIXEL = 0.9, 2200.0

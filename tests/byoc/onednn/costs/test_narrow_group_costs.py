@@ -197,7 +197,7 @@ def test_functions_behind_a_step_count_too(algorithm: str, each: float) -> None:
 
 @pytest.mark.parametrize("implementation", ["jit:avx512_core", "grouped:avx512_core"])
 def test_parts_of_pixels_beyond_the_last_cache_are_waited_for(implementation: str) -> None:
-    """Images of 2 x 96 x 112 x 112 on two threads, beyond a quarter of the cache; in blocks nothing is scattered."""
+    """Images of 2 x 96 x 112 x 112 on two threads, beyond a quarter of the cache; blocks scatter nothing."""
     program, machine = convolution(6, 16, 16, size=112), rates(PEAK, cache_bytes=4 << 20)
     last, blocks = (facts(program, implementation, layout) for layout in (LAST, "aBcd16b"))
     waiting = (2 * 2 * 96 * 112 * 112 * 4 - (1 << 20)) * 0.18 / 2 / 1e3
