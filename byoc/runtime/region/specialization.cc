@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "memory/memory_rules.h"
 #include "memory/planner.h"
-#include "program/step_attributes.h"
 #include "region/context.h"
 
 namespace mxplan {
@@ -27,11 +26,6 @@ bool MayTakeFewerThreads(const std::vector<ProcessState>& states) {
 
 // oneDNN's products by this algorithm split their sums by the number of threads.
 constexpr const char* kSplitByThreads = "gemm";
-
-// Whether all kernels of a step add up in one order: an average is summed along its window.
-bool HasOneOrder(const Step& step) {
-  return step.kind == "pooling" && TextOf(step, "algorithm") != "max";
-}
 
 }  // namespace
 
@@ -237,8 +231,7 @@ bool Specialization::ComputesLike(const Specialization& other) const {
   for (size_t i = 0; i < executables_.size(); ++i) {
     const std::string& own = executables_[i].implementation;
     if (own.find(kSplitByThreads) != std::string::npos) return false;
-    if (own != other.executables_[i].implementation && !HasOneOrder(program_.steps[i]))
-      return false;
+    if (own != other.executables_[i].implementation) return false;
   }
   return true;
 }

@@ -101,7 +101,10 @@ std::vector<Kernels> KernelsHere() {
 // Whether groups fill vectors, or vectors groups, well enough.
 bool Fits(int64_t inputs, int64_t outputs, int64_t groups, int64_t lanes, bool* spread) {
   *spread = outputs < lanes;
-  if (*spread) return inputs == outputs && lanes % outputs == 0 && groups % (lanes / outputs) == 0;
+  if (*spread) {
+    const bool together = lanes % outputs == 0 && groups % (lanes / outputs) == 0;
+    return together && (inputs == outputs || inputs == 1);
+  }
   return outputs % lanes == 0 || outputs > 2 * lanes;
 }
 
@@ -135,7 +138,7 @@ bool ReadGeometry(StepBuilder* b, Geometry* g) {
   for (int64_t extent : dst) {
     if (extent == 0) return false;
   }
-  return g->inputs > 1 && g->outputs > 1 && std::max(g->inputs, g->outputs) <= kMostChannels;
+  return g->outputs > 1 && std::max(g->inputs, g->outputs) <= kMostChannels;  // not depthwise
 }
 
 }  // namespace

@@ -91,8 +91,12 @@ void FillRow(const Geometry& g, const Spreading& spreading, const float* src, in
     FillPhase(g, src, left + phase, row, to,
               [&](const float* const* pixels, const float* nothing, float* at) {
                 if (g.spread) {
+                  const int64_t channels = kLanes / g.outputs * g.inputs;
                   for (int64_t i = 0; i < kLanes; ++i) {
-                    Vec pixel = pixels[i] ? Load(pixels[i]) : Vec{};
+                    Vec pixel{};
+                    if (pixels[i]) {
+                      pixel = channels < kLanes ? LoadSome(pixels[i], channels) : Load(pixels[i]);
+                    }
                     for (int64_t c = 0; c < g.inputs; ++c) {
                       Store(at + c * row.channel + i * kLanes,
                             __builtin_shuffle(pixel, spreading.places[c]));

@@ -50,10 +50,11 @@ void BuildPooling(StepBuilder* b) {
       maxima::Build(b, {w.kernel, w.strides, w.dilates, w.padding_l})) {
     return;
   }
+  dnnl::memory::desc src = b->Fixed("src"), dst = b->Desc("dst");
+  AgreeOnNames(&src, &dst);
   b->Add<dnnl::pooling_forward>({{DNNL_ARG_SRC, b->Id("src")}, {DNNL_ARG_DST, b->Id("dst")}},
-                                PoolingAlgorithm(b->Text("algorithm")), b->Fixed("src"),
-                                b->Desc("dst"), w.strides, w.kernel, w.dilates, w.padding_l,
-                                w.padding_r);
+                                PoolingAlgorithm(b->Text("algorithm")), src, dst, w.strides,
+                                w.kernel, w.dilates, w.padding_l, w.padding_r);
 }
 
 // Of a maximum, which element each window took is found again here: the forward step keeps nothing.
@@ -61,6 +62,7 @@ void BuildPoolingBackward(StepBuilder* b) {
   Windows w = ReadWindows(*b, "gradient");
   dnnl::algorithm algorithm = PoolingAlgorithm(b->Text("algorithm"));
   dnnl::memory::desc src = b->Fixed("src"), gradient = b->Fixed("gradient");
+  AgreeOnNames(&src, &gradient);
   std::vector<StepBuilder::Binding> bindings = {{DNNL_ARG_DIFF_DST, b->Id("gradient")},
                                                 {DNNL_ARG_DIFF_SRC, b->Id("dst")}};
   if (algorithm == dnnl::algorithm::pooling_max) {

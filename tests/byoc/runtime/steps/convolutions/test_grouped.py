@@ -25,6 +25,11 @@ CASES = {
     "uneven": ((1, 32, 12, 30), (32, 8, 5, 2), (3, 2), (0, 1, 2, 0), (1, 3), 4),
     "pointwise": ((2, 48, 9, 10), (96, 12, 1, 1), ONES, (0, 0, 0, 0), ONES, 4),
     "every second point": ((1, 64, 9, 9), (64, 16, 1, 1), (2, 2), (0, 0, 0, 0), ONES, 4),
+    "one to two": ((2, 32, 17, 15), (64, 1, 7, 7), (2, 2), (3, 3, 3, 3), ONES, 32),
+    "one to two points": ((1, 48, 8, 9), (96, 1, 1, 1), ONES, (0, 0, 0, 0), ONES, 48),
+    "one to four": ((1, 16, 9, 10), (64, 1, 3, 3), ONES, PADDED, ONES, 16),
+    "one to sixteen": ((2, 5, 7, 9), (80, 1, 3, 3), ONES, PADDED, ONES, 5),
+    "one to forty": ((1, 2, 6, 7), (80, 1, 5, 5), ONES, (2, 2, 2, 2), ONES, 2),
     "wide rows": ((1, 32, 5, 150), (32, 4, 3, 3), ONES, PADDED, ONES, 8),
 }
 POST_OPS = {
