@@ -203,6 +203,29 @@ def test_pooling(name, ceil, layout):
     check(b.run(x), expected, 9)
 
 
+@pytest.mark.parametrize("algorithm", ["avg_exclude_padding", "avg_include_padding", "max"])
+@pytest.mark.parametrize(("points", "name"), [((23,), "abc"), ((5, 7), "abcd"), ((7, 5), "acdb")])
+def test_a_pool_to_one_point_is_no_reference_code(points, name, algorithm):
+    """Whatever its result is called: one point is as well plain as it is channels last.
+
+    No other test has so many channels: oneDNN's cache would answer with what it made under another name.
+    """
+    channels = 4000 + sum(map(ord, name + algorithm))
+    rank = len(points)
+    last = {3: "acb", 4: "acdb"}[2 + rank]
+    x = random(2, channels, *points)
+    b = Builder()
+    dst = b.local((2, channels, *(1,) * rank), name)
+    attrs = ir.Pooling(algorithm, points, points, (0,) * rank, (1,) * rank)
+    b.step(attrs, src=b.reorder(b.input(x.shape), last), dst=dst)
+    b.finish(dst)
+    pool = library.describe(b.build()).steps[1]
+    assert pool.error == "" and not pool.is_reference, pool.implementation
+    axes = tuple(range(2, 2 + rank))
+    expected = x.max(axes, keepdims=True) if algorithm == "max" else x.mean(axes, keepdims=True)
+    check(b.run(x), expected, 35)
+
+
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_batch_normalization(layout, relu):
