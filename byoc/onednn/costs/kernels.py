@@ -94,6 +94,8 @@ _TURNED, _CONVERTED_SLOWLY = 60.0, 6500.0
 # each of which waits for the one before it; of an element that goes to another place alone, in oneDNN's
 # kernels and in ours.
 _LARGEST, _LARGEST_IN_BLOCKS, _SUMMED, _SHUFFLED, _TURNED_BY_US = 2.0, 4.5, 3.0, 0.9, 0.4
+# Likewise of one group of one image in a convolution by matrix products, which calls a product for each.
+_PRODUCT_OF_GROUP = 17_000.0
 _AVX2_FLOPS = 32  # of one core in a cycle, at the peak of AVX2
 _SLOW_REORDER = "simple"
 # Our own takes no longer than the bytes do.
@@ -278,7 +280,8 @@ def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution, mac
         if attrs.groups > 1:
             share *= loaded(facts, instructions, machine)
     terms = inputs * window + (STORED if info.family == _ANY_WINDOW else 0)
-    return 2.0 * pixels * outputs * terms / share
+    called = attrs.groups * src[0] * _PRODUCT_OF_GROUP if attrs.groups > 1 and info.family == GEMM else 0.0
+    return 2.0 * pixels * outputs * terms / share + called * _cycle(machine)
 
 
 def _pooled(facts: StepFacts) -> float:

@@ -93,7 +93,8 @@ def test_families_of_convolutions(name: str, layout: str, share: float, shown: f
     assert operations(dense) == pytest.approx(each * (32 * 9 + stored) / share)
     assert (shown_share(dense), weights_passes(dense), hides(dense)) == (shown, passes, True)
     grouped = convolution(name, layout, groups=2)
-    assert operations(grouped) == pytest.approx(each * (16 * 9 + stored) / share / 0.65)
+    called = 2 * 2 * 17_000 * 32 * GFLOPS / NARROW if "gemm" in name else 0  # for each group of each image
+    assert operations(grouped) == pytest.approx(each * (16 * 9 + stored) / share / 0.65 + called)
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,13 @@ def test_functions_behind_a_step_count_too(algorithm: str, each: float) -> None:
     assert more - operations(program, "grouped:avx512_core") == pytest.approx(2 * 48 * 14 * 14 * each, abs=1)
 
 
+def test_a_matrix_product_is_called_for_each_group_of_each_image() -> None:
+    """17,000 cycles of 32 operations of AVX2, which has half of the peak: 240 GFLOP/s on both threads."""
+    machine = rates(PEAK)
+    few, many = (computing_us(facts(convolution(n, 2, 1), "x64:gemm:jit"), machine) for n in (8, 384))
+    assert many - few > 0.99 * 2 * (384 - 8) * 17_000 * 32 / 240e3
+
+
 @pytest.mark.parametrize("implementation", ["jit:avx512_core", "grouped:avx512_core"])
 def test_parts_of_pixels_beyond_the_last_cache_are_waited_for(implementation: str) -> None:
     """Images of 2 x 96 x 112 x 112 on two threads, beyond a quarter of the cache; blocks scatter nothing."""
