@@ -7,17 +7,20 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 CALLS = """
 import json, os
 import numpy as np
 import tvm_mxplan
-from tvm import relax
+from tvm import relax, tirx
 from tvm_mxplan.byoc import registry
 from tvm_mxplan.report.inspection import region_modules
 
 def model():
     rng, builder = np.random.default_rng(0), relax.BlockBuilder()
-    x = relax.Var("x", relax.TensorType((1, 64, 56, 56), "float32"))
+    batch = tirx.Var("n", "int64") if os.environ["BATCH"] == "n" else 1
+    x = relax.Var("x", relax.TensorType((batch, 64, 56, 56), "float32"))
     with builder.function("main", [x]):
         with builder.dataflow():
             y = x
@@ -64,12 +67,13 @@ def answer(**environment: str) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_two_threads_on_one_processor_become_one() -> None:
-    found = answer(ONE_PROCESSOR="1")
+@pytest.mark.parametrize("batch", ["1", "n"])
+def test_two_threads_on_one_processor_become_one(batch: str) -> None:
+    found = answer(ONE_PROCESSOR="1", BATCH=batch)
     assert found["calls"]["2"] >= 8 and found["calls"]["1"] > 5
     assert found["same"]
 
 
 def test_the_variable_keeps_all_threads() -> None:
-    found = answer(ONE_PROCESSOR="1", TVM_MXPLAN_FEWER_THREADS="0")
+    found = answer(ONE_PROCESSOR="1", BATCH="1", TVM_MXPLAN_FEWER_THREADS="0")
     assert found == {"calls": {"2": 301}, "same": True}

@@ -126,10 +126,16 @@ void Region::Run(const std::vector<TensorRef>& tensors, const std::vector<int64_
   RunShared(specialization.get(), io, lent);
 }
 
+bool Region::HasRoom() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return slots_.size() < most_;
+}
+
 std::shared_ptr<Specialization> Region::Like(const Specialization& all) {
   try {
-    std::shared_ptr<Specialization> made = Get(all.symbols());
-    if (made->ComputesLike(all)) return made;
+    std::shared_ptr<Specialization> made = Find(all.symbols());
+    if (!made && HasRoom()) made = Get(all.symbols());
+    if (made && made->ComputesLike(all)) return made;
   } catch (const Error&) {  // the region does without
   }
   return nullptr;

@@ -48,7 +48,9 @@ class Region {
     int64_t last_use = 0;
   };
   std::shared_ptr<Specialization> Find(const std::vector<int64_t>& symbols);
-  // The same for the threads that there are now; null where it computes something else, or nothing.
+  bool HasRoom() const;  // for one more, in the place of no other
+  // The same for the threads that there are now; null where it computes something else, or nothing,
+  // or would take the place of another.
   std::shared_ptr<Specialization> Like(const Specialization& all);
   // Runs on all threads, or on fewer where those have to wait; see thread_choice.h.
   void RunShared(Specialization* all, const std::vector<void*>& io, char* lent);

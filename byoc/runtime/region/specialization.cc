@@ -225,7 +225,7 @@ void Specialization::Run(const std::vector<void*>& io, char* lent) {
 }
 
 bool Specialization::ComputesLike(const Specialization& other) const {
-  if (arena_bytes_ != other.arena_bytes_ || physical_shapes_ != other.physical_shapes_) {
+  if (arena_bytes_ > other.arena_bytes_ || physical_shapes_ != other.physical_shapes_) {
     return false;
   }
   for (size_t i = 0; i < executables_.size(); ++i) {

@@ -58,7 +58,8 @@ class Specialization {
 
   // How many threads calls take; null where they have one, or no choice.
   ThreadChoice* thread_choice() const { return thread_choice_.get(); }
-  // Whether the other's results have the same bits, by the same implementations in the same arena.
+  // Whether the other's results have the same bits, by the same implementations, and its arena is
+  // large enough.
   bool ComputesLike(const Specialization& other) const;
 
   size_t contexts() const;
