@@ -61,8 +61,7 @@ class _Products:
             return self._attention_parts(c, kind, dict(operands))
         # Heads stand in front of rows in operands, behind them in the result, as all that follows wants it.
         batch, heads, rows, width = c.shape
-        attrs = kind
-        dst = c.builder.step("attention", attrs, (batch, rows, heads, width), operands, _dtype(c))
+        dst = c.builder.step("attention", kind, (batch, rows, heads, width), operands, _dtype(c))
         return c.builder.permute(dst, (0, 2, 1, 3))
 
     def _attention_parts(self, c: Composite, kind: Attention, operands: dict[str, int]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from tvm_mxplan.core.description import Implementation
+from tvm_mxplan.core.element_types import item_bytes
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
@@ -27,9 +28,11 @@ _MEASURED_SETS = ("avx512", "avx2")
 _LOADED = 0.65
 """The reach of kernels of oneDNN that were not measured: a share of the vectors that the machine multiplies
 in a second with the instruction set that multiplies most of them."""
-_SCATTERED = 0.18
-"""Nanoseconds in which one thread waits for a byte of images of which a group takes a part of each pixel:
-every group goes over the whole by lines that are far apart, which no processor fetches ahead from memory."""
+_SCATTERED = 3.0
+"""Times as long as an image is read from memory, kernels wait for one of which a group takes a line of each
+pixel: every group goes over the whole by lines that are far apart, which are not fetched ahead. Of two lines
+side by side the second one is, and parts of ``_FETCHED_AHEAD`` bytes are not waited for at all."""
+_LINE, _FETCHED_AHEAD = 64, 256
 _KEPT = 0.25
 """Of the last cache, what holds such an image from step to step."""
 _NARROW_SHARE, _NARROW_PIXEL = 0.9, 2200.0
@@ -74,10 +77,13 @@ def scattered_us(facts: StepFacts, machine: MachineRates) -> float:
     attrs = facts.step.attrs
     if not isinstance(attrs, ir.Convolution) or attrs.groups == 1 or facts.layout("src").blocks:
         return 0.0
-    if facts.shape("weights")[2] == 1 or facts.layout("src").order[-1] != 1:
+    inputs = facts.shape("weights")[2]
+    part = inputs * item_bytes(facts.dtype("src"))
+    if inputs == 1 or part >= _FETCHED_AHEAD or facts.layout("src").order[-1] != 1:
         return 0.0
     last = max((level.nbytes or 0 for level in machine.levels), default=0)
-    return max(facts.image_bytes - _KEPT * last, 0.0) * _SCATTERED / machine.threads / 1e3
+    far = max(facts.image_bytes - _KEPT * last, 0.0)
+    return _SCATTERED * far / machine.memory.read / 1e3 * _LINE / max(part, _LINE)
 
 
 def narrow_groups(facts: StepFacts, groups: int, machine: MachineRates) -> float:

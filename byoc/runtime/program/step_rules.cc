@@ -10,29 +10,10 @@
 #include "program/shapes/quantized.h"
 #include "program/shapes/step_shapes.h"
 #include "program/step_attributes.h"
+#include "program/step_types.h"
 
 namespace mxplan {
 namespace {
-
-enum class Types : uint8_t {
-  kFloat,  // every operand is of a floating type that some library computes in; which go together,
-           // the library says
-  kProduct,    // as kFloat, or integers with scales (shapes/quantized.h)
-  kCounted,    // as kFloat, but for a count of int32
-  kPooled,     // as kFloat, or kSame for a maximum
-  kQuantized,  // real numbers and integers into each other, by scales (shapes/quantized.h)
-  kMeasured,   // real numbers into integers, by scales that follow (shapes/quantized.h)
-  kFewBits,    // float32, but for words and zero points (shapes/quantized.h)
-  kSame,       // bytes are moved: every operand is of dst's type
-  kConvert,    // as kSame, or from one floating type into another
-  kAlike,      // as kFloat, or kSame in a type that the library computes with
-  kIndices,    // as kSame, but for indices of int32 or int64
-  kCondition,  // as kSame, but for a condition of bool
-  kCompared,   // every operand is of src's type, dst of bool
-  kFound,      // dst has places, of int32 or int64
-  kRanked,     // as kSame, but for places of int32 or int64
-  kAny,        // each of its own, of which the library says more
-};
 
 // The post-ops that an executable of the kind may be given.
 enum class PostOps : uint8_t { kNone, kAny };
@@ -215,73 +196,6 @@ void CheckRoles(const Step& step, const Rule& rule) {
   }
 }
 
-// float16 is one of the types of libraries that say so.
-bool IsFloating(const StepView& s, const std::string& type) {
-  return type == "float32" || type == "bfloat16" || (type == "float16" && s.limits().float16);
-}
-
-void CheckFloating(const StepView& s, const std::string& what, int value) {
-  const std::string& type = TypeOf(s, value);
-  if (IsFloating(s, type)) return;
-  const char* known = s.limits().float16 ? "float32, bfloat16 or float16" : "float32 or bfloat16";
-  ThrowInvalidInput(what, ": expected ", known, ", got ", type);
-}
-
-// The type that an operand has to be of, where it is not any floating one.
-std::string ExpectedType(const StepView& s, const Rule& rule, const Operand& operand) {
-  const std::string &role = operand.role, &type = TypeOf(s, operand.value);
-  if (rule.types == Types::kAny) return type;
-  if (rule.types == Types::kCounted) return "int32";
-  const char* places = rule.types == Types::kIndices  ? "indices"
-                       : rule.types == Types::kFound  ? "dst"
-                       : rule.types == Types::kRanked ? "order"
-                                                      : "";
-  if (role == places) return type == "int32" ? "int32" : "int64";
-  if (rule.types == Types::kFound) return type;
-  if (rule.types == Types::kCondition && role == "condition") return "bool";
-  if (rule.types == Types::kCompared) {
-    return role == "dst" ? "bool" : TypeOf(s, s.step().Find("src"));
-  }
-  return TypeOf(s, s.step().Find("dst"));
-}
-
-// Whether an operand has to be of a floating type.
-bool IsFloat(const StepView& s, const Rule& rule, const Operand& operand) {
-  if (rule.types == Types::kCounted) return operand.role != "filled";
-  if (rule.types != Types::kPooled) {
-    return rule.types == Types::kFloat || rule.types == Types::kProduct;
-  }
-  return TextOf(s.step(), "algorithm") != "max" || !IsShortInteger(TypeOf(s, s.step().Find("src")));
-}
-
-void CheckTypes(const StepView& s, const Rule& rule) {
-  const Step& step = s.step();
-  const bool quantized = IsQuantized(s);
-  if (rule.types == Types::kQuantized) return CheckQuantization(s);
-  if (rule.types == Types::kMeasured) return CheckDynamicQuantization(s);
-  if (rule.types == Types::kFewBits) return CheckFewBits(s);
-  if (quantized) CheckQuantizedProduct(s);
-  for (const Operand& operand : step.operands) {
-    if (quantized) break;
-    if (IsFloat(s, rule, operand)) {
-      CheckFloating(s, operand.role, operand.value);
-      continue;
-    }
-    const std::string &type = TypeOf(s, operand.value), expected = ExpectedType(s, rule, operand);
-    const bool floating = IsFloating(s, type) && IsFloating(s, expected);
-    const bool converts = rule.types == Types::kConvert || rule.types == Types::kAlike;
-    if (type != expected && !(converts && floating)) {
-      ThrowInvalidInput(operand.role, ": expected ", expected, ", got ", type);
-    }
-  }
-  for (const PostOp& op : step.post_ops) {
-    if (op.kind != PostOp::Kind::kBinary || (quantized && IsShortInteger(TypeOf(s, op.value)))) {
-      continue;
-    }
-    CheckFloating(s, "post-op " + op.algorithm, op.value);
-  }
-}
-
 // Vectors for each channel are read as they stand: no layout but that with one element behind the
 // other.
 void CheckVectors(const StepView& s) {
@@ -384,7 +298,7 @@ void CheckStep(const Step& step, const Resolved& resolved, const StepLimits& lim
   if (rule == rules.end()) return;
   StepView view(step, resolved, limits);
   CheckRoles(step, *rule);
-  CheckTypes(view, *rule);
+  CheckTypes(view, rule->types);
   for (const Operand& operand : step.operands) {
     const Dims& shape = view.ShapeOf(operand.value);
     for (int64_t extent : shape) {

@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -39,6 +38,14 @@ int64_t NowOn(clockid_t clock) {
 }
 int64_t WallNow() { return NowOn(CLOCK_MONOTONIC); }
 int64_t OwnNow() { return NowOn(CLOCK_THREAD_CPUTIME_ID); }
+
+void RunTimed(Specialization* specialization, int threads, ThreadChoice* choice,
+              const std::vector<void*>& io, char* lent) {
+  const int64_t began = WallNow(), own = OwnNow();
+  specialization->Run(io, lent);
+  const int64_t now = WallNow();
+  choice->Note(threads, now, now - began, OwnNow() - own);
+}
 
 }  // namespace
 
@@ -143,24 +150,16 @@ std::shared_ptr<Specialization> Region::Like(const Specialization& all) {
 
 void Region::RunShared(Specialization* all, const std::vector<void*>& io, char* lent) {
   ThreadChoice* choice = all->thread_choice();
-  const int most = all->states()[0].threads;
-  int threads = choice ? choice->Next() : most;
-  if (threads == most && !(choice && choice->IsDue())) return all->Run(io, lent);
-  std::optional<FewerThreads> fewer;
-  std::shared_ptr<Specialization> like;
+  if (choice == nullptr) return all->Run(io, lent);
+  const int most = all->states()[0].threads, threads = choice->Next();
   if (threads < most) {
-    fewer.emplace(libraries_, threads, most);
-    like = Like(*all);
-    if (!like) {
-      choice->Stay();
-      fewer.reset();
-      threads = most;
-    }
+    const FewerThreads fewer(libraries_, threads, most);
+    if (auto like = Like(*all)) return RunTimed(like.get(), threads, choice, io, lent);
+    choice->Stay();
+  } else if (choice->IsDue()) {
+    return RunTimed(all, threads, choice, io, lent);
   }
-  const int64_t began = WallNow(), own = OwnNow();
-  (like ? like.get() : all)->Run(io, lent);
-  const int64_t now = WallNow();
-  choice->Note(threads, now, now - began, OwnNow() - own);
+  all->Run(io, lent);
 }
 
 int64_t Region::PackedBytes() const {

@@ -56,7 +56,7 @@ class Specialization {
   // bytes for this call alone, or is null.
   void Run(const std::vector<void*>& io, char* lent);
 
-  // How many threads calls take; null where they have one, or no choice.
+  // The choice of a call's threads; null where it has one thread, or none to spare.
   ThreadChoice* thread_choice() const { return thread_choice_.get(); }
   // Whether the other's results have the same bits, by the same implementations, and its arena is
   // large enough.

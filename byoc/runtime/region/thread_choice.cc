@@ -67,11 +67,11 @@ void ThreadChoice::NoteTried(int64_t now, int64_t wall, bool waited) {
   if (++tried_ < kCallsOfTrial) return;
   if (static_cast<double>(best_) < kWorth * static_cast<double>(usual_)) {
     patience_ = kFirstPatience;
-    return Hold(Next(), now);
+    return Hold(Next(), 0, now);
   }
   if (waited && Next() > 1) return Begin(State::kTried, Next() / 2);  // there were still too many
   patience_ = std::min(2 * patience_, kMostPatience);
-  Hold(held_, now);
+  Hold(held_, 0, now);
 }
 
 void ThreadChoice::NoteProbed(int64_t now, int64_t wall) {
@@ -80,17 +80,15 @@ void ThreadChoice::NoteProbed(int64_t now, int64_t wall) {
   if (faster && tried_ < kCallsOfTrial) return;
   if (faster) {
     window_ = kFirstWindow;
-    return Hold(most_, now);
+    return Hold(most_, 0, now);
   }
   window_ = std::min(2 * window_, std::max(kMostWindow, kCallsOfWindow * usual_));
-  const int64_t usual = usual_;
-  Hold(held_, now);
-  usual_ = usual;
+  Hold(held_, usual_, now);
 }
 
-void ThreadChoice::Hold(int threads, int64_t now) {
+void ThreadChoice::Hold(int threads, int64_t usual, int64_t now) {
   held_ = threads;
-  usual_ = 0;
+  usual_ = usual;
   until_ = now + window_;
   Begin(State::kHeld, threads);
 }

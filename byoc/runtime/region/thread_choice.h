@@ -1,4 +1,4 @@
-// How many threads the calls of a region take where other work shares the processors.
+// Chooses the number of threads of a region's calls where other work shares the processors.
 //
 // Kernels wait for their slowest thread.  Where the system lets one wait for its turn, a call takes
 // several times what it takes alone, and less with fewer threads.  The calling thread's processor
@@ -35,7 +35,8 @@ class ThreadChoice {
   void NoteHeld(int64_t now, int64_t wall, bool waited);
   void NoteTried(int64_t now, int64_t wall, bool waited);
   void NoteProbed(int64_t now, int64_t wall);
-  void Hold(int threads, int64_t now);
+  // `usual` is a call's time with so many, 0 where it has to be seen.
+  void Hold(int threads, int64_t usual, int64_t now);
   void Begin(State state, int threads);
 
   const int most_;

@@ -183,17 +183,16 @@ def _names_among(known: Sequence[str]) -> Callable[[str], list[str]]:
     return parse
 
 
-def _number(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
-    return int(text)
+def _number(text: str, least: int = 0) -> int:
+    value = int(text) if text.isdecimal() else -1
+    if value < least:
+        kind = "a positive number" if least else "a number from 0 on"
+        raise argparse.ArgumentTypeError(f"{text!r} is not {kind}")
+    return value
 
 
 def _positive(text: str) -> int:
-    value = int(text) if text.isdecimal() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return value
+    return _number(text, least=1)
 
 
 def _positive_numbers(text: str) -> list[int]:

@@ -66,8 +66,9 @@ struct Panel {
   MXPLAN_INLINE void Put(Dst* to, int64_t v, Vec x) const {
     if (IsWhole(v)) return StoreAll(to, x);
     if (!lines.blocks) return StoreFirst(to, rest, x);
-    const __mmask16 there = static_cast<__mmask16>((1U << rest) - 1);
-    StoreAll(to, reinterpret_cast<Vec>(_mm512_maskz_mov_ps(there, reinterpret_cast<__m512>(x))));
+    float lanes[kLanes];
+    Store(lanes, x);
+    StoreAll(to, LoadSome(lanes, rest));
   }
 
   // Any post-ops on the vector `v` of a pixel.

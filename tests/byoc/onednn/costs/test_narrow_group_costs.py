@@ -204,16 +204,25 @@ def test_a_matrix_product_is_called_for_each_group_of_each_image() -> None:
 
 @pytest.mark.parametrize("implementation", ["jit:avx512_core", "grouped:avx512_core"])
 def test_parts_of_pixels_beyond_the_last_cache_are_waited_for(implementation: str) -> None:
-    """Images of 2 x 96 x 112 x 112 on two threads, beyond a quarter of the cache; blocks scatter nothing."""
+    """Images of 2 x 96 x 112 x 112, beyond a quarter of the cache, at 40 GB/s; blocks scatter nothing."""
     program, machine = convolution(6, 16, 16, size=112), rates(PEAK, cache_bytes=4 << 20)
     last, blocks = (facts(program, implementation, layout) for layout in (LAST, "aBcd16b"))
-    waiting = (2 * 2 * 96 * 112 * 112 * 4 - (1 << 20)) * 0.18 / 2 / 1e3
+    waiting = 3.0 * (2 * 2 * 96 * 112 * 112 * 4 - (1 << 20)) / 40e3
     assert scattered_us(last, machine) == pytest.approx(waiting)
     assert scattered_us(blocks, machine) == 0.0
     larger = replace(machine, levels=rates(PEAK, cache_bytes=1 << 30).levels)
     assert scattered_us(last, larger) == 0.0
     without = cost(last, larger) - cost(blocks, larger)
     assert cost(last, machine) - cost(blocks, machine) > without + 0.9 * waiting
+
+
+@pytest.mark.parametrize(
+    ("inputs", "share"), [(8, 1.0), (16, 1.0), (32, 0.5), (48, 1 / 3), (64, 0.0), (96, 0.0)]
+)
+def test_parts_of_more_lines_are_fetched_ahead(inputs: int, share: float) -> None:
+    program, machine = convolution(2, inputs, inputs, size=112), rates(PEAK)
+    far = 2 * 2 * 2 * inputs * 112 * 112 * 4 - (1 << 19)
+    assert scattered_us(facts(program, "jit:avx512_core"), machine) == pytest.approx(share * 3.0 * far / 40e3)
 
 
 @pytest.mark.parametrize(("groups", "outputs", "inputs"), [(1, 96, 96), (96, 1, 1)])

@@ -226,6 +226,21 @@ def test_a_pool_to_one_point_is_no_reference_code(points, name, algorithm):
     check(b.run(x), expected, 35)
 
 
+@pytest.mark.parametrize("algorithm", ["nearest", "linear"])
+@pytest.mark.parametrize(("point", "image"), [("abcd", "acdb"), ("acdb", "abcd")])
+def test_an_image_of_one_point_is_no_reference_code(point, image, algorithm):
+    """As a pool to one point, from the other side."""
+    channels = 5000 + sum(map(ord, point + algorithm))
+    x = random(2, channels, 1, 1)
+    b = Builder()
+    dst = b.local((2, channels, 3, 5), image)
+    b.step(ir.Resampling(algorithm), src=b.reorder(b.input(x.shape), point), dst=dst)
+    b.finish(dst)
+    found = library.describe(b.build()).steps[1]
+    assert found.error == "" and not found.is_reference, found.implementation
+    check(b.run(x), np.broadcast_to(x, (2, channels, 3, 5)), 1)
+
+
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_batch_normalization(layout, relu):

@@ -211,6 +211,7 @@ def test_workers_end_with_the_run(tmp_path, number):
         (["--models", "resnet51"], "'resnet51' is not one of"),
         (["--engines", "reference"], "'reference' is not one of"),
         (["--batch", "0"], "'0' is not a positive number"),
+        (["--beside", "-1"], "argument --beside: '-1' is not a number from 0 on"),
         (["--zoo", "modern", "--models", "resnet50"], "'resnet50' is not one of mobilenetv3_small_100"),
         (["--zoo", "modern", "--batch", "3"], "the modern zoo has 1, 8, not 3"),
     ],
