@@ -197,7 +197,7 @@ def test_importing_the_package_is_cheap() -> None:
 # --- what is a library's own: names of its kernels, and what a machine reaches ------------------------------
 
 KERNELS = re.compile(
-    r"\b(jit|jit_\w+|brg\w+|brdgmm\w*|x64|simple:any|ref:any|row_product|joined_rows|avx512_core\w*)\b|gemm:"
+    r"\b(jit|jit_\w+|brg\w+|brdgmm\w*|x64|simple:any|ref:any|row_product|packed_product|joined_rows|avx512_core\w*)\b|gemm:"
 )
 """Words of which names of oneDNN's implementations are made, and this project's own kernels beside it."""
 NEUTRAL = [(path, package) for path, package in EVERYBODY if not library_of(path)]

@@ -7,6 +7,7 @@ import pytest
 
 import tvm_mxplan
 from tvm_mxplan import InvalidInputError, Options
+from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.layout.layout import channels_blocked
 from tvm_mxplan.report.report import Report, StepReport
@@ -112,9 +113,10 @@ def test_the_report_says_what_was_proved(model):
     (region,) = report.regions
     assert region.layouts.policy == "cost"
     assert 0 < region.layouts.lower_bound_us <= region.layouts.cost_us + 1e-6
-    assert region.layouts.gap == 0.0
+    most = 0.0 if "avx512" in library.isa() else 0.001  # AVX2's kernels leave the relaxation a gap
+    assert region.layouts.gap <= most
     assert "layouts by policy cost in " in str(report)
-    assert "proved optimal" in str(report)
+    assert ("proved optimal" in str(report)) == (region.layouts.gap == 0.0)
     assert Report.from_json(report.to_json()) == report
 
 

@@ -18,6 +18,7 @@ from reorders import assert_at_most_one_and_none_in_the_middle
 
 import tvm_mxplan
 from tvm_mxplan import opcheck
+from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.allocation import solve
 from tvm_mxplan.core.ordering import choose_order
 from tvm_mxplan.core.policies import POLICIES
@@ -78,6 +79,8 @@ def test_at_most_one_reorder_and_none_in_the_middle(network: Network) -> None:
 def test_a_reorder_in_the_middle_where_layers_behind_it_gain_more(network: Network) -> None:
     """By default rates its layers of 13x13 gain more than 2 % in channels last, for 5 us and 65 kB."""
     (region,) = network.executable.report.regions
+    if OneDNN().block != 16:
+        pytest.skip("kernels for AVX2 gain less there by the model of costs")
     (reorder,) = region.reorders
     assert (reorder.source_layout, reorder.target_layout) == ("aBcd16b", "acdb")
     assert 0 < reorder.cost_us < 10

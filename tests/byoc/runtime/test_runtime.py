@@ -13,6 +13,7 @@ from program_builder import Builder, call, check, random
 from small_regions import W, expected, out, small, symbolic
 
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.program import codec
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Expr, Symbol
@@ -308,6 +309,8 @@ def test_tensors_without_elements_are_moved(shape):
 )
 def test_reductions_of_no_elements(algorithm, number, layout, dtype):
     """The library leaves their results unwritten; what is behind them is done as ever."""
+    if dtype == "bfloat16" and OneDNN().lacks(dtype):
+        pytest.skip(OneDNN().lacks(dtype))
     post_ops = (ir.EltwisePostOp("abs", 0.0, 0.0),) if algorithm == "max" else ()
     b = Builder("empty")
     reduced = b.local((2, 3, 1, 1), layout, dtype=dtype)

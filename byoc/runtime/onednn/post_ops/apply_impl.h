@@ -23,12 +23,12 @@ MXPLAN_INLINE Vec Exp(Vec x) {
   Vec shifted = x * 1.44269504F + kRound;
   Vec n = shifted - kRound;
   Vec f = x - n * 0.693359375F + n * 2.12194440e-4F;
-  Vec sum = 1.9875691500e-4F * f + 1.3981999507e-3F;
-  sum = sum * f + 8.3334519073e-3F;
-  sum = sum * f + 4.1665795894e-2F;
-  sum = sum * f + 1.6666665459e-1F;
-  sum = sum * f + 5.0000001201e-1F;
-  sum = sum * (f * f) + f + 1.0F;
+  // By pairs of terms (G. Estrin, 1960), which wait less for each other than one after another.
+  const Vec square = f * f;
+  const Vec low_terms = 1.6666665459e-1F * f + 5.0000001201e-1F;
+  const Vec middle = 8.3334519073e-3F * f + 4.1665795894e-2F;
+  const Vec high_terms = 1.9875691500e-4F * f + 1.3981999507e-3F;
+  const Vec sum = (low_terms + square * (middle + square * high_terms)) * square + (f + 1.0F);
   Ints power = reinterpret_cast<Ints>(shifted) - 0x4B400000, half = power >> 1;
   Ints low = (half + 127) << 23, high = (power - half + 127) << 23;
   return sum * reinterpret_cast<Vec>(low) * reinterpret_cast<Vec>(high);
@@ -57,16 +57,13 @@ MXPLAN_INLINE Vec Tanh(Vec x) {
 MXPLAN_INLINE Vec NormalUpTo(Vec x) {
   const Vec size = (x < 0 ? -x : x) * 0.707106781F;
   const Vec t = 1.0F / (1.0F + 0.5F * size);
-  Vec power = 0.17087277F * t - 0.82215223F;
-  power = power * t + 1.48851587F;
-  power = power * t - 1.13520398F;
-  power = power * t + 0.27886807F;
-  power = power * t - 0.18628806F;
-  power = power * t + 0.09678418F;
-  power = power * t + 0.37409196F;
-  power = power * t + 1.00002368F;
-  power = power * t - 1.26551223F;
-  const Vec tail = 0.5F * t * Exp(power - size * size);
+  // Pairs of terms, as in Exp.
+  const Vec square = t * t, fourth = square * square;
+  const Vec first = 1.00002368F * t - 1.26551223F - size * size;
+  const Vec second = 0.09678418F * t + 0.37409196F, third = 0.27886807F * t - 0.18628806F;
+  const Vec last = 1.48851587F * t - 1.13520398F, end = 0.17087277F * t - 0.82215223F;
+  const Vec power = first + square * second + fourth * (third + square * (last + square * end));
+  const Vec tail = 0.5F * t * Exp(power);
   return x < 0 ? tail : 1.0F - tail;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "onednn/isa.h"
 #include "program/step_text.h"
 
 namespace mxplan {
@@ -174,10 +175,10 @@ bool MultipliesBytes(const StepDescriptor& step) {
   return (type == "uint8" || type == "int8") && !step.weights.empty();
 }
 
-Erratum BytePairs(const char* name, const char* implementation) {
+Erratum BytePairs(const char* name, const char* implementation, bool no_vnni = false) {
   return {.name = name,
           .implementation = implementation,
-          .condition = {.kind = "", .byte_products = Presence::kSome},
+          .condition = {.kind = "", .byte_products = Presence::kSome, .no_vnni = no_vnni},
           .first = {3, 2, 0},
           .last = {3, 999, 999},
           .wrong = "sums of two products of bytes saturate in 16 bits",
@@ -303,6 +304,9 @@ const std::vector<Erratum>& Errata() {
       BytePairs("byte-pairs-avx512", "*:avx512_core"),
       BytePairs("byte-pairs-avx2", "*:avx2"),
       BytePairs("byte-pairs-sse41", "*:sse41"),
+      // Named after no instruction set, these use the best there is.
+      BytePairs("byte-pairs-gemm", "gemm:*", true),
+      BytePairs("byte-pairs-gemm-inside", "*gemm_s8*", true),
       // It returns before it comes to zero points if it reads rows of src and writes elements of
       // dst one by one.  Mended in oneDNN 3.3.
       {.name = "conversion-zero-point",
@@ -332,6 +336,7 @@ bool Holds(const Condition& condition, const StepDescriptor& step) {
          condition.row_stride.Has(LargestOfRows(step.strides)) &&
          condition.gap.Has(LargestGap(step)) &&
          Is(condition.byte_products, MultipliesBytes(step)) &&
+         (!condition.no_vnni || !HasIsa(dnnl::cpu_isa::avx512_core_vnni)) &&
          (!condition.zero_point || HasZeroPoint(step)) &&
          (!condition.reads_by_rows || MayReadByRows(step));
 }
@@ -367,6 +372,7 @@ std::string ErrataJson() {
     WriteRange("row_stride", condition.row_stride, &json);
     WriteRange("gap", condition.gap, &json);
     json.Key("byte_products").String(Text(condition.byte_products));
+    json.Key("vnni").String(condition.no_vnni ? "none" : "any");
     json.Key("zero_point").String(condition.zero_point ? "some" : "any");
     json.Key("reads_by_rows").String(condition.reads_by_rows ? "may" : "any");
     json.EndObject();

@@ -50,8 +50,9 @@ struct Condition {
   // From a window's end to the next, along the axis of the largest.
   Range gap = {.least = INT64_MIN};
   Presence byte_products = Presence::kAny;  // src has 8 bits and is multiplied by weights
-  bool zero_point = false;                  // there is one, of src or of dst
-  bool reads_by_rows = false;               // a conversion may follow src's order in place of dst's
+  bool no_vnni = false;        // oneDNN generates code for no instructions of AVX-512 VNNI
+  bool zero_point = false;     // there is one, of src or of dst
+  bool reads_by_rows = false;  // a conversion may follow src's order in place of dst's
 };
 
 using Version = std::array<int, 3>;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "onednn/packed_product/packed_product.h"
 #include "onednn/row_product/row_product.h"
 #include "onednn/steps/builders.h"
 
@@ -45,6 +46,9 @@ void BuildRows(StepBuilder* b) {
   if (TakesRowProduct(*b) && !b->Refuses(kRowProduct)) {
     return BuildRowProduct(b, MakeDesc(filter, weights.get_data_type(), order), filter[0]);
   }
+  if (TagOf(dst) == "ab" && packed_product::Takes(b)) {
+    return packed_product::Build(b, MakeDesc(filter, weights.get_data_type(), order), filter[0]);
+  }
   int64_t rows = sample[0], columns = filter[0], depth = 1;
   for (size_t i = 1; i < sample.size(); ++i) depth *= sample[i];
   dnnl::memory::data_type type = weights.get_data_type();
@@ -63,25 +67,34 @@ void BuildRows(StepBuilder* b) {
   b->Add<dnnl::matmul>(bindings, seen_src, MakeDesc({depth, columns}, type, "any"), bias, dst);
 }
 
-// True for [1, depth] x [depth, columns] that a row product takes, with a bias for each column.
-bool IsOneSample(StepBuilder* b) {
-  const Dims& src = b->Get("src").dims;
-  const Dims& weights = b->Get("weights").dims;
-  const Dims& dst = b->Get("dst").dims;
-  if (weights.size() != 2 || src[1] != weights[0] || dst != Dims{src[0], weights[1]}) return false;
-  if (b->Has("bias") && b->Get("bias").dims.back() != weights[1]) return false;
-  if (!TakesRowProduct(*b)) return false;
-  if (TagOf(b->Fixed("src")) != "ab" || TagOf(b->Fixed("dst")) != "ab") return false;
-  return !b->Refuses(kRowProduct);
+// True for rows times a constant matrix, [rows, depth] x [depth, columns], whose bias, if there is
+// one, has a number for each column.
+bool IsRowsTimesMatrix(const StepBuilder& b) {
+  if (!b.IsConstant("weights") || b.Rank("src") != 2 || b.Rank("weights") != 2) return false;
+  const Dims& src = b.Get("src").dims;
+  const Dims& weights = b.Get("weights").dims;
+  if (src[1] != weights[0] || b.Get("dst").dims != Dims{src[0], weights[1]}) return false;
+  return !b.Has("bias") || b.Get("bias").dims == Dims{1, weights[1]};
+}
+
+// Makes both ends plain where they may be anything; false if one is something else.
+bool HasPlainEnds(StepBuilder* b) {
+  return TagOf(b->Fixed("src")) == "ab" && TagOf(b->Fixed("dst")) == "ab";
 }
 
 }  // namespace
 
 void BuildMatMul(StepBuilder* b) {
-  if (b->IsConstant("weights") && b->Rank("src") == 2 && IsOneSample(b)) {
-    dnnl::memory::desc weights = b->Desc("weights");
-    return BuildRowProduct(b, MakeDesc(weights.get_dims(), weights.get_data_type(), "ba"),
-                           weights.get_dims()[1]);
+  if (IsRowsTimesMatrix(*b)) {
+    const dnnl::memory::desc weights = b->Desc("weights");
+    const int64_t columns = weights.get_dims()[1];
+    const dnnl::memory::desc filters = MakeDesc(weights.get_dims(), weights.get_data_type(), "ba");
+    if (TakesRowProduct(*b) && HasPlainEnds(b) && !b->Refuses(kRowProduct)) {
+      return BuildRowProduct(b, filters, columns);
+    }
+    if (packed_product::Takes(b) && HasPlainEnds(b)) {
+      return packed_product::Build(b, filters, columns);
+    }
   }
   Build<dnnl::matmul>(b);
 }

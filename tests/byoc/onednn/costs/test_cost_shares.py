@@ -136,6 +136,7 @@ def test_a_depthwise_convolution_behind_a_pointwise_one() -> None:
         ("brg:avx512_core", 1.05, 1.2, 1.3),
         ("x64:gemm:jit", 0.3, 1.4, 1.3),
         ("row_product", 10.0, 0.0, 1.3),
+        ("packed_product:avx2", 0.8, 1.2, 1.3),
     ],
 )
 @pytest.mark.parametrize("attrs", [ir.MatMul(), ir.InnerProduct()])

@@ -21,6 +21,8 @@ from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.layout.layout_arrays import pack
 from tvm_mxplan.core.program import program as ir
 
+BLOCKS = f"aBcd{OneDNN().block}b"
+
 
 def test_the_table_is_told_as_data() -> None:
     table = library.errata()
@@ -48,11 +50,11 @@ def strided_deconvolution() -> Builder:
 def blocked_deconvolution(*, added: bool = False) -> Builder:
     """A data gradient in blocks, with a ReLU behind it, or a sum with another tensor."""
     b = Builder()
-    src, dst = b.input((2, 32, 5, 6), "aBcd16b"), b.output((2, 48, 5, 6), "aBcd16b")
+    src, dst = b.input((2, 32, 5, 6), BLOCKS), b.output((2, 48, 5, 6), BLOCKS)
     weights = b.constant(random(48, 32, 1, 1) / np.float32(32**0.5))
     post_ops: list[ir.PostOp] = [RELU]
     if added:
-        post_ops = [ir.BinaryPostOp("add", b.input((2, 48, 5, 6), "aBcd16b"))]
+        post_ops = [ir.BinaryPostOp("add", b.input((2, 48, 5, 6), BLOCKS))]
     attrs = ir.Deconvolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
     b.step(attrs, post_ops, src=src, weights=weights, dst=dst)
     return b
@@ -133,6 +135,15 @@ def deconvolution_of_bytes(stride: int = 4, kernel: int = 2) -> Builder:
     return b
 
 
+def product_of_bytes() -> Builder:
+    b = Builder()
+    src, dst = b.input((40, 64), "ab", "uint8"), b.output((40, 48), "ab")
+    weights = b.constant(np.random.default_rng(1).integers(-128, 128, (64, 48)).astype("int8"))
+    scales = {role: b.constant(np.array([2.0**-9], "float32")) for role in ("src_scale", "weights_scale")}
+    b.step(ir.MatMul(), src=src, weights=weights, **scales, dst=dst)
+    return b
+
+
 def division_in_bfloat16() -> Builder:
     b = Builder()
     src, dst = b.input((2, 1, 14, 14), "abcd", "bfloat16"), b.output((2, 24, 12, 12), "aBcd16b", "bfloat16")
@@ -166,6 +177,8 @@ ERRATA = {
     "byte-pairs-avx512": convolution_of_bytes,
     "byte-pairs-avx2": convolution_of_bytes,
     "byte-pairs-sse41": convolution_of_bytes,
+    "byte-pairs-gemm": product_of_bytes,
+    "byte-pairs-gemm-inside": deconvolution_of_bytes,
 }
 
 
@@ -246,7 +259,7 @@ def test_a_data_gradient_in_blocks_keeps_its_kernel_and_its_epilogue_stands_apar
     assert told.startswith(f"{before}+")
     values = b.build().values
     inputs = [stored_input(value) for value in values if value.kind == "input"]
-    b.run_stored(*inputs, shape=parse_layout("aBcd16b").physical_shape((2, 48, 5, 6)))
+    b.run_stored(*inputs, shape=parse_layout(BLOCKS).physical_shape((2, 48, 5, 6)))
 
 
 def test_strided_deconvolution_without_an_epilogue_keeps_its_kernel() -> None:

@@ -13,11 +13,16 @@ import pytest
 from program_builder import Builder, output_shape
 
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.execution.threads import with_threads
 
+pytestmark = pytest.mark.skipif(
+    "avx512" not in library.isa() or bool(OneDNN().lacks("int8")),
+    reason=f"kernels of integers want AVX-512 with VNNI, oneDNN generates code for {library.isa()}",
+)
 ONES, NONE, PADDED = (1, 1), (0, 0, 0, 0), (1, 1, 1, 1)
 U8, S8, F32, BF16 = "uint8", "int8", "float32", "bfloat16"
 LAST = "acdb"

@@ -15,12 +15,15 @@ from less_instructions import run_again
 from program_builder import Array, Builder, call, output_shape
 
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.execution.threads import with_threads
 
 OWN = "windows:avx512_bf16"
+MISSING = OneDNN().lacks("bfloat16")
+"""The reason that nothing runs in bfloat16, '' if something does."""
 F32, BF16 = "float32", "bfloat16"
 LAST, BLOCKS = "acdb", "aBcd16b"
 RELU, SWISH = ir.EltwisePostOp("relu", 0.0, 0.0), ir.EltwisePostOp("swish", 1.0, 0.0)
@@ -209,6 +212,7 @@ def test_threads_share_bands_of_images(shape: tuple[int, ...], threads: int) -> 
         check(Case(shape, 32, (7, 7), (2, 2), (3, 3, 3, 3)))
 
 
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
 @pytest.mark.parametrize(
     "case",
     [
