@@ -76,7 +76,7 @@ _WINDOWED = (ir.Convolution, ir.Deconvolution, ir.ConvolutionBackwardWeights)
 _OTHER_CONVOLUTIONS = Reach(0.8, 1.0)
 _PRODUCTS = Reach(1.05, 1.2, 1.3)
 _GEMM = Reach(0.3, 1.4, 1.3)
-# Our own for AVX2, on Zen 3: 55 to 70 of the 85 GFLOP/s of a small 1x1 convolution, one thread, weights from memory.
+# Our own for AVX2, on Zen 3: 55 to 70 of the 85 GFLOP/s of a small 1x1 convolution, weights from memory.
 _PACKED = Reach(0.8, 1.2, 1.3)
 # Operations of one element of a result, or of a window: as many as the peak allows in the time that it takes.
 _SCALED_LRN, _EXPONENTIAL, _NORMALIZED = 65.0, 300.0, 35.0
