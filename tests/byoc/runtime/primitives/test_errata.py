@@ -182,6 +182,10 @@ ERRATA = {
 }
 
 
+NOTHING_ELSE = ("byte-pairs-gemm-inside",)
+"""Errata behind which oneDNN may have nothing left; the step is then an error."""
+
+
 def every(make: Callable[[], Builder], *, runs: bool) -> list[str]:
     """Names of what the library takes for the last step, best first; ``runs`` holds each to its reference."""
     names: list[str] = []
@@ -224,7 +228,8 @@ def test_an_erratum_refuses_its_implementation_and_the_others_are_right(name: st
         pytest.skip(f"this processor has no {entry['implementation']}: {offered}")
     library.set_errata(True)
     left = every(ERRATA[name], runs=True)
-    assert left and not wrong & set(left)
+    assert left or name in NOTHING_ELSE
+    assert not wrong & set(left)
 
 
 def test_an_erratum_of_a_narrow_instruction_set() -> None:

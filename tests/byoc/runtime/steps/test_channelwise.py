@@ -82,6 +82,7 @@ class Case:
         return self.builder().run_stored(*inputs, shape=self.stored)
 
 
+needs_bfloat16 = pytest.mark.skipif(bool(OneDNN().lacks(BF16)), reason=OneDNN().lacks(BF16))
 needs_instructions = pytest.mark.skipif(
     bool(OneDNN().lacks(BF16)) or Case().info().implementation != OWN,
     reason="kernels of bfloat16 want AVX-512 with instructions for it",
@@ -171,6 +172,7 @@ def test_a_result_of_any_layout_stands_as_its_source_does() -> None:
     assert description.values[at].layout == "acdb"
 
 
+@needs_bfloat16
 @pytest.mark.parametrize(
     "case",
     [
@@ -189,6 +191,7 @@ def test_others_are_left_to_the_library(case: Case) -> None:
     assert case.info().implementation != OWN
 
 
+@needs_bfloat16
 def test_instructions() -> None:
     if os.environ.get("ONEDNN_MAX_CPU_ISA") == "AVX512_CORE":
         assert Case().info().implementation != OWN
