@@ -25,6 +25,7 @@ BENCHMARKS = {
     "convolutions": ("steps.convolutions", "algorithms of 3x3 and 5x5 convolutions, layer by layer"),
     "attention": ("steps.attention", "the step of attention against its parts as steps of oneDNN"),
     "few_bits": ("steps.few_bits", "products with weights of few bits beside float32 and onnxruntime"),
+    "products": ("steps.products", "what runs products with constant matrices beside what else could"),
     "batch_norms": ("steps.batch_norms", "batch norms in training by our sums against oneDNN's own"),
     "host": ("steps.host", "each kernel of the host library against TVM's"),
     "guests": ("steps.guests", "what the default target gives the host library, against TVM's kernels"),

@@ -78,6 +78,7 @@ _PRODUCTS = Reach(1.05, 1.2, 1.3)
 _GEMM = Reach(0.3, 1.4, 1.3)
 # Our own for AVX2, on Zen 3: 55 to 70 of the 85 GFLOP/s of a small 1x1 convolution, weights from memory.
 _PACKED = Reach(0.8, 1.2, 1.3)
+_PRODUCT_FAMILIES = {GEMM: _GEMM, _PACKED_PRODUCT: _PACKED, _ROW_PRODUCT: _ONE_ROW}
 # Operations of one element of a result, or of a window: as many as the peak allows in the time that it takes.
 _SCALED_LRN, _EXPONENTIAL, _NORMALIZED = 65.0, 300.0, 35.0
 _TRANSCENDENTAL = 30.0
@@ -331,11 +332,7 @@ def _of(family: str, blocked: bool, table: Sequence[tuple[str, bool | None, Reac
 
 
 def _products(info: StepInfo) -> Reach:
-    if info.family == GEMM:
-        return _GEMM
-    if info.family == _PACKED_PRODUCT:
-        return _PACKED
-    return _ONE_ROW if info.family.startswith(_ROW_PRODUCT) else _PRODUCTS
+    return _PRODUCT_FAMILIES.get(info.family, _PRODUCTS)
 
 
 def _is_pointwise(facts: StepFacts) -> bool:

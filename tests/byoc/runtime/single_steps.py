@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -20,6 +21,16 @@ def no_refusals() -> Iterator[None]:
     yield
     library.forget_refusals()
     library.set_errata(True)
+
+
+@contextmanager
+def without(told: StepInfo) -> Iterator[None]:
+    """Refuses the implementation of a step meanwhile."""
+    library.refuse(told.descriptor, told.implementation, "for this test")
+    try:
+        yield
+    finally:
+        library.forget_refusals()
 
 
 def info(b: Builder) -> StepInfo:

@@ -173,10 +173,7 @@ void BuildFewBits(StepBuilder* b) {
     arguments.push_back({DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1,
                          MakeDesc({bytes}, memory::data_type::u8, "a")});
   }
-  for (const PostOp& op : b->step().post_ops) {
-    if (op.kind != PostOp::Kind::kBinary) continue;
-    arguments.push_back({0, Argument::Source::kValue, op.value, b->Desc(op.value)});
-  }
+  post_ops::BindPostOps(*b, &arguments);
   b->AddStage(std::make_unique<FewBitsStage>(std::move(plan), arguments), name);
 }
 

@@ -2,6 +2,7 @@
 // each instruction set.  Everything but `Get` is in an unnamed namespace.
 #include "onednn/few_bits/kernels.h"
 #include "onednn/post_ops/apply_impl.h"
+#include "onednn/vectors/tile_impl.h"
 
 namespace mxplan::few_bits {
 namespace {
@@ -216,30 +217,8 @@ void Unpack(const Numbers<kBits, kZero>& numbers, const Product& p, int64_t grou
 // sums [kRows, kTile] += src [depth, kRows] . tile [depth, kTile]
 template <int kRows>
 void RowsTimesTile(const float* src, const float* tile, int64_t depth, bool first, float* sums) {
-  Vec acc[kRows][kTileVectors];
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int64_t v = 0; v < kTileVectors; ++v) {
-      acc[r][v] = first ? Vec{} : Load(sums + r * kTile + v * kLanes);
-    }
-  }
-  for (int64_t k = 0; k < depth; ++k) {
-    Vec weights[kTileVectors];
-#pragma GCC unroll 4
-    for (int64_t v = 0; v < kTileVectors; ++v) weights[v] = Load(tile + k * kTile + v * kLanes);
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      const Vec x = Broadcast(src[k * kRows + r]);
-#pragma GCC unroll 4
-      for (int64_t v = 0; v < kTileVectors; ++v) acc[r][v] += x * weights[v];
-    }
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int64_t v = 0; v < kTileVectors; ++v) Store(sums + r * kTile + v * kLanes, acc[r][v]);
-  }
+  const TileSteps steps = {1, kRows, kTile, kLanes, kTile};
+  AddToTile<kRows, kTileVectors>(src, tile, steps, depth, first, sums);
 }
 
 using TileFunction = void (*)(const float* src, const float* tile, int64_t depth, bool first,

@@ -217,14 +217,7 @@ void Build(StepBuilder* b, const std::string& name) {
       value("src"), value("dst"), b->Packed(0, b->Id("weights"), packed, packing),
       MemoryArgument{DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1,
                      MakeDesc({bytes}, memory::data_type::u8, "a")}};
-  if (plan.bias) {
-    b->Fixed("bias");
-    arguments.push_back(value("bias"));
-  }
-  for (const mxplan::PostOp& op : b->step().post_ops) {
-    if (op.kind != mxplan::PostOp::Kind::kBinary) continue;
-    arguments.push_back({0, Argument::Source::kValue, op.value, b->Desc(op.value)});
-  }
+  post_ops::BindBiasAndPostOps(b, &arguments);
   b->NeedScratchpad(bytes);
   b->NeedWeights(static_cast<int64_t>(packed.get_size()));
   b->AddStage(std::make_unique<GroupedStage>(std::move(plan), arguments), name);

@@ -139,9 +139,7 @@ std::vector<MemoryArgument> ArgumentsOf(StepBuilder* b, const memory::desc& weig
   for (const char* role : kRoleNames) {
     if (b->Has(role)) arguments.push_back(value(b->Id(role)));
   }
-  for (const mxplan::PostOp& op : b->step().post_ops) {
-    if (op.kind == mxplan::PostOp::Kind::kBinary) arguments.push_back(value(op.value));
-  }
+  post_ops::BindPostOps(*b, &arguments);
   if (scratch > 0) {
     arguments.push_back({DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1,
                          MakeDesc({scratch}, memory::data_type::u8, "a")});

@@ -27,8 +27,6 @@ struct Part {
 
 // dst = src . matrix + bias, and the post-ops of that.  Each result is summed over the depth in
 // one order, whatever part it is of.
-using Kernel = void (*)(const Product& product, const Part& part);
-
 void Avx2(const Product& product, const Part& part);
 
 }  // namespace mxplan::packed_product

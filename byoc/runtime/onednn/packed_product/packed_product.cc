@@ -17,6 +17,9 @@
 namespace mxplan::packed_product {
 namespace {
 
+// oneDNN packs the matrix in every call, which is a share of its time that falls with the rows; by
+// more of them than these its kernel, the faster one by itself, wins.
+constexpr int64_t kMostRows = 256;
 // Fewer are multiplied and added before another thread would have been woken.
 constexpr int64_t kTermsOfThread = 200'000;
 
@@ -32,12 +35,12 @@ struct Grid {
 // The one whose largest share has the fewest tiles; of several, the one that reads the least.
 Grid Divide(int64_t tiles, int64_t panels, int64_t threads) {
   Grid best;
-  std::pair<int64_t, int64_t> least{tiles * panels, 0};
+  std::pair<int64_t, int64_t> least{tiles * panels + 1, 0};
   for (int64_t rows = 1; rows <= threads; ++rows) {
     const int64_t columns = threads / rows;
     const int64_t high = Parts(tiles, rows), wide = Parts(panels, columns);
     const std::pair<int64_t, int64_t> cost{high * wide, high * kTile + wide * kPanel};
-    if (cost < least || rows == 1) {
+    if (cost < least) {
       least = cost;
       best = {rows, columns};
     }
@@ -98,27 +101,19 @@ class PackedProductStage final : public MemoryStage {
   std::vector<post_ops::PostOp> post_ops_;  // `data` is not null where an operand is filled in
 };
 
-bool IsFloat(const StepBuilder& b, int value) {
-  return b.Desc(value).get_data_type() == dnnl::memory::data_type::f32;
-}
-
 }  // namespace
 
 bool Takes(StepBuilder* b) {
   if (!HasIsa(dnnl::cpu_isa::avx2) || HasIsa(dnnl::cpu_isa::avx512_core)) return false;
   for (const Operand& operand : b->step().operands) {
-    if (!IsFloat(*b, operand.value)) return false;
+    if (NumberOf(b->Desc(operand.value)) != Number::kFloat) return false;
   }
-  for (const mxplan::PostOp& op : b->step().post_ops) {
-    if (op.kind == mxplan::PostOp::Kind::kBinary && !IsFloat(*b, op.value)) return false;
-  }
-  for (const char* role : {"src", "weights", "dst"}) {
-    const Dims& dims = b->Get(role).dims;
-    if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return false;
-  }
+  const Dims& filter = b->Get("weights").dims;
+  if (std::find(filter.begin(), filter.end(), 0) != filter.end()) return false;
   const ResolvedValue& dst = b->Get("dst");
   const bool plain = dst.IsAny() || TagOf(b->Desc("dst")) == "ab";
-  return dst.dims.size() == 2 && plain && post_ops::HasPostOps(*b) && !b->Refuses(kName);
+  return dst.dims.size() == 2 && dst.dims[0] <= kMostRows && plain &&
+         post_ops::HasFloatPostOps(*b) && !b->Refuses(kName);
 }
 
 void Build(StepBuilder* b, const dnnl::memory::desc& filters, int64_t columns) {
@@ -139,14 +134,7 @@ void Build(StepBuilder* b, const dnnl::memory::desc& filters, int64_t columns) {
   };
   std::vector<MemoryArgument> arguments = {value("src"), value("dst"),
                                            b->Packed(0, b->Id("weights"), strips, packing)};
-  if (b->Has("bias")) {
-    b->Fixed("bias");
-    arguments.push_back(value("bias"));
-  }
-  for (const mxplan::PostOp& op : b->step().post_ops) {
-    if (op.kind != mxplan::PostOp::Kind::kBinary) continue;
-    arguments.push_back({0, Argument::Source::kValue, op.value, b->Desc(op.value)});
-  }
+  post_ops::BindBiasAndPostOps(b, &arguments);
   const int64_t rows = b->Get("dst").dims[0];
   const int64_t terms = rows * columns * product.depth;
   const int64_t threads = std::min<int64_t>(omp_get_max_threads(), terms / kTermsOfThread + 1);

@@ -1,7 +1,8 @@
-// Rows times a constant matrix in float32, for processors with AVX2 alone.
+// A few hundred rows, and fewer, times a constant matrix in float32, for processors with AVX2
+// alone.
 //
-// There oneDNN 3.2 has a matrix product of plain matrices, which reaches half of the peak and runs
-// what is behind it as a second pass, where AVX-512 has kernels that read packed weights.
+// There oneDNN 3.2 has a matrix product of plain matrices, which runs what is behind it as a
+// second pass, where AVX-512 has kernels that read packed weights.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_PACKED_PRODUCT_PACKED_PRODUCT_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_PACKED_PRODUCT_PACKED_PRODUCT_H_
 

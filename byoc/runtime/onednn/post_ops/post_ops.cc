@@ -93,4 +93,27 @@ bool HasPostOps(const StepBuilder& b) {
   return true;
 }
 
+bool HasFloatPostOps(const StepBuilder& b) {
+  for (const mxplan::PostOp& op : b.step().post_ops) {
+    if (op.kind != mxplan::PostOp::Kind::kBinary) continue;
+    if (b.Desc(op.value).get_data_type() != memory::data_type::f32) return false;
+  }
+  return HasPostOps(b);
+}
+
+void BindPostOps(const StepBuilder& b, std::vector<MemoryArgument>* arguments) {
+  for (const mxplan::PostOp& op : b.step().post_ops) {
+    if (op.kind != mxplan::PostOp::Kind::kBinary) continue;
+    arguments->push_back({0, Argument::Source::kValue, op.value, b.Desc(op.value)});
+  }
+}
+
+void BindBiasAndPostOps(StepBuilder* b, std::vector<MemoryArgument>* arguments) {
+  if (b->Has("bias")) {
+    b->Fixed("bias");
+    arguments->push_back({0, Argument::Source::kValue, b->Id("bias"), b->Desc("bias")});
+  }
+  BindPostOps(*b, arguments);
+}
+
 }  // namespace mxplan::post_ops

@@ -41,6 +41,13 @@ class FilledIn {
 
 // True if PostOpsOf takes all that the step has.
 bool HasPostOps(const StepBuilder& b);
+// The same, with operands in float32.
+bool HasFloatPostOps(const StepBuilder& b);
+
+// Appends what the binary post-ops read, in the order in which FilledIn asks for it.
+void BindPostOps(const StepBuilder& b, std::vector<MemoryArgument>* arguments);
+// The same behind the bias, if the step has one.
+void BindBiasAndPostOps(StepBuilder* b, std::vector<MemoryArgument>* arguments);
 
 }  // namespace mxplan::post_ops
 

@@ -76,14 +76,6 @@ RowProductKernel SelectKernel() {
   return ForThisIsa(RowProductAvx512, RowProductAvx2, RowProductBase);
 }
 
-bool HasItsPostOps(const StepBuilder& b) {
-  for (const PostOp& op : b.step().post_ops) {
-    if (op.kind != PostOp::Kind::kBinary) continue;
-    if (NumberOf(b.Desc(op.value)) != Number::kFloat) return false;
-  }
-  return post_ops::HasPostOps(b);
-}
-
 }  // namespace
 
 bool TakesRowProduct(const StepBuilder& b) {
@@ -98,7 +90,7 @@ bool TakesRowProduct(const StepBuilder& b) {
   // Tails would have to be zeroed.
   const ResolvedValue& dst = b.Get("dst");
   bool plain = dst.IsAny() || b.Desc("dst").get_padded_dims() == dst.dims;
-  return b.Get("src").dims[0] == 1 && !empty && plain && HasItsPostOps(b);
+  return b.Get("src").dims[0] == 1 && !empty && plain && post_ops::HasFloatPostOps(b);
 }
 
 void BuildRowProduct(StepBuilder* b, const dnnl::memory::desc& rows, int64_t columns) {
@@ -114,14 +106,7 @@ void BuildRowProduct(StepBuilder* b, const dnnl::memory::desc& rows, int64_t col
   };
   std::vector<MemoryArgument> arguments = {value("src"), value("dst"),
                                            b->Packed(0, b->Id("weights"), rows)};
-  if (b->Has("bias")) {
-    b->Fixed("bias");
-    arguments.push_back(value("bias"));
-  }
-  for (const PostOp& op : b->step().post_ops) {
-    if (op.kind != PostOp::Kind::kBinary) continue;
-    arguments.push_back({0, Argument::Source::kValue, op.value, b->Desc(op.value)});
-  }
+  post_ops::BindBiasAndPostOps(b, &arguments);
   auto bytes = static_cast<int64_t>(rows.get_size());
   auto threads = std::min<int64_t>(omp_get_max_threads(), bytes / kBytesOfThread + 1);
   b->NeedWeights(bytes);

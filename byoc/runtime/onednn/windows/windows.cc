@@ -177,10 +177,7 @@ void Build(StepBuilder* b, const std::string&) {
       value(b->Id("src")), value(b->Id("dst")), b->Packed(0, b->Id("weights"), weights, as_rows),
       MemoryArgument{DNNL_ARG_SCRATCHPAD, Argument::Source::kScratchpad, -1,
                      MakeDesc({threads * scratch}, memory::data_type::u8, "a")}};
-  if (b->Has("bias")) arguments.push_back(value(b->Id("bias")));
-  for (const mxplan::PostOp& op : b->step().post_ops) {
-    if (op.kind == mxplan::PostOp::Kind::kBinary) arguments.push_back(value(op.value));
-  }
+  post_ops::BindBiasAndPostOps(b, &arguments);
   b->NeedScratchpad(threads * scratch);
   b->NeedWeights(static_cast<int64_t>(weights.get_size()));
   const Kernels kernels = Avx512Bf16Kernels();

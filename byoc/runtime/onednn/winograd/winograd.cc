@@ -262,14 +262,7 @@ void Build(StepBuilder* b, int64_t tile) {
     return MemoryArgument{0, Argument::Source::kValue, b->Id(role), b->Desc(role)};
   };
   std::vector<MemoryArgument> arguments = {value("src"), value("dst")};
-  if (plan.bias) {
-    b->Fixed("bias");
-    arguments.push_back(value("bias"));
-  }
-  for (const mxplan::PostOp& op : b->step().post_ops) {
-    if (op.kind != mxplan::PostOp::Kind::kBinary) continue;
-    arguments.push_back({0, Argument::Source::kValue, op.value, b->Desc(op.value)});
-  }
+  post_ops::BindBiasAndPostOps(b, &arguments);
   plan.first_weights = arguments.size();
   int64_t offset = 0;
   const std::vector<MemoryArgument> matrices_of_groups =

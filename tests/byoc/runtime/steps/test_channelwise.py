@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from less_instructions import run_again
 from program_builder import Array, Builder, call
+from single_steps import without
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
@@ -94,12 +95,9 @@ def check(case: Case) -> None:
     info = case.info()
     assert info.implementation == OWN
     ours = case.run().astype("float64")
-    library.refuse(info.descriptor, OWN, "for this test")
-    try:
+    with without(info):
         assert case.info().implementation != OWN
         theirs = case.run().astype("float64")
-    finally:
-        library.forget_refusals()
     one = 2.0**-7 if case.types[1] == BF16 else 2.0**-22
     assert np.all(np.abs(ours - theirs) <= one * (1e-2 + np.abs(theirs)) + 1e-6)
 

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from program_builder import Array, Builder
+from single_steps import without
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.program import program as ir
@@ -90,9 +91,6 @@ def test_a_refused_one_does_not_run():
     b.step(ir.Concat(1), src=pieces, dst=b.output((1, 16, 6, 6), "acdb"))
     (info,) = library.describe(b.build()).steps
     assert info.implementation == NAME
-    library.refuse(info.descriptor, NAME, "for this test")
-    try:
+    with without(info):
         (again,) = library.describe(b.build()).steps
         assert again.implementation != NAME and not again.error
-    finally:
-        library.forget_refusals()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from less_instructions import run_again
 from program_builder import Array, Builder, windows
+from single_steps import without
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
@@ -200,14 +201,11 @@ def test_the_library_gives_the_same(name: str, dtype: str) -> None:
         pytest.skip(f"the library has nothing to compare with: {OneDNN().lacks(dtype)}")
     case = replace(WINDOWS[name], dtype=dtype)
     ours, info = case.run(), case.info()
-    library.refuse(info.descriptor, info.implementation, "for this test")
-    try:
+    with without(info):
         again = case.info()
         assert again.implementation and not again.implementation.startswith(OWN)
         assert [one.implementation for one in again.refused] == [info.implementation]
         np.testing.assert_array_equal(case.run(), ours)
-    finally:
-        library.forget_refusals()
 
 
 def test_what_is_left_to_the_library() -> None:
