@@ -26,6 +26,7 @@ from .layout_rules import layout_rules
 from .layouts import layout_registry
 from .patterns import NAME, fusion_patterns
 from .rewrites.fusion import fuse
+from .rewrites.integer_products import IntegerProducts
 
 
 class OneDNN:
@@ -72,7 +73,7 @@ class OneDNN:
         return fused
 
     def _fused(self, program: Program, constants: list[np.ndarray]) -> Translation:
-        return fuse(program, constants, integers=not missing_type("int8", self.isa))
+        return fuse(program, constants, IntegerProducts.of(self.isa))
 
     def describe(self, program: Program) -> Description:
         return library.describe(program)

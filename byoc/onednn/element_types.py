@@ -8,6 +8,8 @@ _BFLOAT16 = ("bf16", "fp16", "amx")
 _INT8 = ("vnni", *_BFLOAT16)
 """Likewise of those that multiply integers of 8 bits, with sums that do not saturate."""
 
+_OWN_INT8 = "kernels of our own take convolutions, dense and depthwise, and rows times a matrix"
+
 
 def missing_type(dtype: str, isa: str) -> str:
     """The reason for which an instruction set is none for a type; '' if it is one.
@@ -18,8 +20,10 @@ def missing_type(dtype: str, isa: str) -> str:
         return ""
     name = isa.removeprefix("cpu_isa_")
     if dtype == "int8":
-        fits = any(part in isa for part in _INT8)
-        return "" if fits else f"oneDNN generates code for {name}, int8 wants avx512_core_vnni or above"
+        if any(part in isa for part in _INT8):
+            return ""
+        why = f"oneDNN generates code for {name}, int8 wants avx512_core_vnni or above"
+        return f"{why}; {_OWN_INT8}" if name == "avx2" else why
     if dtype == "bfloat16":
         return f"oneDNN generates code for {name}, bfloat16 wants avx512_core_bf16 or above"
     return f"oneDNN is used for float32, bfloat16 and int8, not for {dtype}"

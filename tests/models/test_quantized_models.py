@@ -15,7 +15,9 @@ import pytest
 from quantized_models import QuantizedModel, Scale
 
 import tvm_mxplan
+from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.byoc.onednn.rewrites.integer_products import IntegerProducts
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.execution.executable import Executable
 from tvm_mxplan.report.inspection import decoded_programs
@@ -58,6 +60,7 @@ def check(made: QuantizedModel, model: onnx.ModelProto, step: float) -> Executab
     session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     expected = session.run(None, data)
     executable = tvm_mxplan.compile(model)
+    assert "ref:any" not in str(executable.report), executable.report
     results = results_of(executable(**data))
     for ours, theirs in zip(results, expected, strict=True):
         gap = np.abs(ours.numpy().astype("float64") - theirs) / step
@@ -68,7 +71,7 @@ def check(made: QuantizedModel, model: onnx.ModelProto, step: float) -> Executab
 
 
 def needs_integers() -> None:
-    if OneDNN().lacks("int8"):
+    if IntegerProducts.of(library.isa()) is IntegerProducts.NONE:
         pytest.skip(OneDNN().lacks("int8"))
 
 
@@ -103,6 +106,8 @@ def transposed(m: QuantizedModel) -> tuple[str, float]:
     return m.rounded(y, FINE), FINE.scale  # type: ignore[return-value]
 
 
+# Real numbers where kernels of our own are all there is for integers.
+LIBRARY_ONLY = ("transposed", "groups", "dilation")
 SINGLE = {
     "transposed": transposed,
     "u8": convolution(),
@@ -126,7 +131,9 @@ def test_a_product_computes_with_integers(name: str) -> None:
     made = QuantizedModel()
     result, step = SINGLE[name](made)
     executable = check(made, made.finish(result), step)
-    assert products(executable) == (1, 1)
+    real = name in LIBRARY_ONLY and IntegerProducts.of(library.isa()) is IntegerProducts.OWN
+    assert products(executable) == (0 if real else 1, 1)
+    assert ("in real numbers" in str(executable.report)) == real
 
 
 def test_weights_around_another_number_than_zero_stay_real_where_they_do_not_fit() -> None:
@@ -178,6 +185,47 @@ def test_pooling_views_and_concatenation_work_on_integers() -> None:
             assert program.values[step.dst].dtype in ("uint8", "int8")
 
 
+@pytest.mark.parametrize("function", ["Elu", "Abs", "Exp", "Softplus", "Gelu", "HardSwish", "Sigmoid"])
+@pytest.mark.parametrize("kernel", [1, 3, 0])
+def test_functions_behind_integers(function: str, kernel: int) -> None:
+    """Those that no kernel of integers applies are steps of their own: none runs as reference code."""
+    needs_integers()
+    made = QuantizedModel()
+    if kernel:
+        y = made.conv(made.rounded(made.input("x", IMAGE), U8), (19, 24), kernel)
+    else:
+        row = Scale(0.0016, 0, "int8")
+        y = made.node("MatMul", made.rounded(made.input("x", (3, 13, 67)), U8), made.weights((67, 35), row))
+    y = made.rounded(made.node(function, y), FINE)
+    executable = check(made, made.finish(y, opset=20), FINE.scale)  # type: ignore[arg-type]
+    assert products(executable) == (1, 1)
+
+
+@pytest.mark.parametrize("algorithm", ["Add", "Sub", "Mul", "Max", "Min"])
+@pytest.mark.parametrize("shape", [(2, 24, 13, 11), (1, 24, 1, 1), (2, 1, 13, 11), (2, 24, 1, 1)])
+def test_tensors_behind_integers(algorithm: str, shape: tuple[int, ...]) -> None:
+    """Real numbers of any shape, while the product's own are integers."""
+    needs_integers()
+    made = QuantizedModel()
+    y = made.conv(made.rounded(made.input("x", IMAGE), U8), (19, 24))
+    other = made.node("Sigmoid", made.input("other", shape))
+    y = made.rounded(made.node(algorithm, y, other), FINE)
+    executable = check(made, made.finish(y), FINE.scale)  # type: ignore[arg-type]
+    assert products(executable) == (1, 1)
+
+
+@pytest.mark.parametrize("shape", [(3, 13, 35), (35,), (3, 1, 35), (13, 35), (3, 13, 1)])
+def test_tensors_behind_rows_of_integers(shape: tuple[int, ...]) -> None:
+    needs_integers()
+    made = QuantizedModel()
+    row = Scale(0.0016, 0, "int8")
+    y = made.node("MatMul", made.rounded(made.input("x", (3, 13, 67)), U8), made.weights((67, 35), row))
+    other = made.node("Sigmoid", made.input("other", shape))
+    y = made.rounded(made.node("Add", y, other), FINE)
+    executable = check(made, made.finish(y), FINE.scale)  # type: ignore[arg-type]
+    assert products(executable) == (1, 1)
+
+
 def test_what_has_no_integers_gets_real_numbers() -> None:
     needs_integers()
     made = QuantizedModel()
@@ -201,6 +249,7 @@ def test_integers_cross_from_region_to_region_and_out() -> None:
 
 def test_products_are_real_where_the_processor_has_no_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tvm_mxplan.byoc.onednn.element_types._INT8", ())
+    monkeypatch.setattr(IntegerProducts, "of", classmethod(lambda cls, _isa: cls.NONE))
     made = QuantizedModel()
     x = made.rounded(made.input("x", IMAGE), U8)
     executable = check(made, made.finish(made.rounded(made.conv(x, (19, 35)), FINE)), FINE.scale)  # type: ignore[arg-type]

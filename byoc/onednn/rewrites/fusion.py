@@ -38,6 +38,7 @@ from .cut_products import cut_products
 from .depthwise import fuse_depthwise
 from .flattened import read_images
 from .folding import fold
+from .integer_products import IntegerProducts
 from .join_caches import join_caches
 from .merged_rows import merge_rows
 from .norms import normalize_channels_last
@@ -49,24 +50,26 @@ from .transposes import copy_transposed
 MAX_POST_OPS = 16
 
 
-def fuse(program: ir.Program, constants: list[np.ndarray], integers: bool = True) -> Translation:
+def fuse(
+    program: ir.Program, constants: list[np.ndarray], integers: IntegerProducts = IntegerProducts.ALL
+) -> Translation:
     """Fold constants, fuse post-ops, copy what no step can read: a new program.
 
     Steps of other libraries stay what they are.
 
     Parameters
     ----------
-    integers : whether products of quantised models compute with integers on the machine at hand.
+    integers : the products of quantised models that compute with integers on the machine at hand.
     """
     graph = Graph(_with_others_hidden(program), constants)
     normalize_channels_last(graph)
     put_before_views(graph)
     put_before_concats(graph)
     fold(graph)
-    lower(graph, lambda _: integers)
-    _fuse_steps(graph)
+    lower(graph, lambda step: integers.takes(graph, step))
+    _fuse_steps(graph, integers)
     if cut_products(graph):
-        _fuse_steps(graph)  # what follows a piece
+        _fuse_steps(graph, integers)  # what follows a piece
     squeeze_and_excite(graph)
     read_integers(graph)
     fold_scales(graph)
@@ -149,8 +152,10 @@ _BINARY_POST_OPS: dict[type, Callable[[Shape, Shape], bool]] = {
 _HEAVY = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct, ir.FewBitsProduct)
 
 
-def _takes_eltwise(graph: Graph, producer: int, algorithm: str = "linear") -> bool:
+def _takes_eltwise(graph: Graph, producer: int, integers: IntegerProducts, algorithm: str = "linear") -> bool:
     root = graph.steps[producer]
+    if root and not integers.takes_eltwise(root, algorithm):
+        return False
     if root and isinstance(root.attrs, ir.FewBitsProduct) and algorithm not in _OWN_FUNCTIONS:
         return False
     return bool(root) and type(root.attrs) in _BINARY_POST_OPS and len(root.post_ops) < MAX_POST_OPS  # type: ignore[union-attr]
@@ -165,12 +170,12 @@ def takes_binary(attrs: ir.Attributes, operand: Shape, dst: Shape) -> bool:
 # --- rewriting ----------------------------------------------------------------------------------------------
 
 
-def _fuse_steps(graph: Graph) -> None:
+def _fuse_steps(graph: Graph, integers: IntegerProducts) -> None:
     for at in range(len(graph.steps)):
-        _fuse_step(graph, at)
+        _fuse_step(graph, at, integers)
 
 
-def _fuse_step(graph: Graph, at: int) -> None:
+def _fuse_step(graph: Graph, at: int, integers: IntegerProducts) -> None:
     step = graph.steps[at]
     if not step or step.post_ops:
         return
@@ -182,16 +187,18 @@ def _fuse_step(graph: Graph, at: int) -> None:
         graph.merge(producer, at, merged)
     elif isinstance(step.attrs, ir.Eltwise):
         producer = graph.producer(step.operand("src"))
-        if producer is not None and _takes_eltwise(graph, producer, step.attrs.algorithm):
+        if producer is not None and _takes_eltwise(graph, producer, integers, step.attrs.algorithm):
             _append(graph, producer, at, ir.EltwisePostOp(*_fields(step.attrs)))
     elif isinstance(step.attrs, ir.Binary) and not take_sum(graph, at):
-        candidates = _producers(graph, step, step.attrs)
+        candidates = _producers(graph, step, step.attrs, integers)
         if candidates:
             _, producer, operand = max(candidates)
             _append(graph, producer, at, ir.BinaryPostOp(step.attrs.algorithm, operand))
 
 
-def _producers(graph: Graph, step: ir.Step, binary: ir.Binary) -> list[tuple[bool, int, int]]:
+def _producers(
+    graph: Graph, step: ir.Step, binary: ir.Binary, integers: IntegerProducts
+) -> list[tuple[bool, int, int]]:
     """Steps that could take ``step`` as a post-op: whether heavy, position, the other operand."""
     shape = graph.values[step.dst].shape
     found = []
@@ -204,9 +211,12 @@ def _producers(graph: Graph, step: ir.Step, binary: ir.Binary) -> list[tuple[boo
             continue
         root = graph.steps[producer]
         # A pair's result oneDNN 3.2 combines with no other tensor.
-        if root is None or root.has_depthwise or not _takes_eltwise(graph, producer):
+        if root is None or root.has_depthwise or not _takes_eltwise(graph, producer, integers):
             continue
-        if takes_binary(root.attrs, graph.values[operand].shape, shape):
+        other_shape = graph.values[operand].shape
+        if takes_binary(root.attrs, other_shape, shape) and integers.takes_binary(
+            root, binary.algorithm, other_shape, shape
+        ):
             found.append((isinstance(root.attrs, _HEAVY), producer, operand))
     return found
 

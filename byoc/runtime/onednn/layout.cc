@@ -226,9 +226,14 @@ std::string TagOf(const memory::desc& desc) {
 
 bool SamePlacement(const memory::desc& a, const memory::desc& b) {
   if (a == b) return true;
+  return a.get_data_type() == b.get_data_type() && SamePlaces(a, b) &&
+         BytesBehind(a) == BytesBehind(b);
+}
+
+bool SamePlaces(const memory::desc& a, const memory::desc& b) {
   auto blocked = memory::format_kind::blocked;
   if (a.get_format_kind() != blocked || b.get_format_kind() != blocked) return false;
-  if (a.get_data_type() != b.get_data_type() || a.get_dims() != b.get_dims()) return false;
+  if (a.get_dims() != b.get_dims()) return false;
   if (a.get_padded_dims() != b.get_padded_dims()) return false;
   if (a.get_inner_blks() != b.get_inner_blks()) return false;
   if (a.get_inner_idxs() != b.get_inner_idxs()) return false;
@@ -239,7 +244,7 @@ bool SamePlacement(const memory::desc& a, const memory::desc& b) {
   for (size_t i = 0; i < outer.size(); ++i) {
     if (outer[i] > 1 && left[i] != right[i]) return false;
   }
-  return BytesBehind(a) == BytesBehind(b);
+  return true;
 }
 
 void AgreeOnNames(memory::desc* src, memory::desc* dst) {

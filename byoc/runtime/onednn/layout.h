@@ -28,6 +28,8 @@ std::string TagOf(const dnnl::memory::desc& desc);
 // True if both put every element at the same place.  Unlike operator==, axes of extent 1 are free
 // in their strides.
 bool SamePlacement(const dnnl::memory::desc& a, const dnnl::memory::desc& b);
+// The same of numbers of any two types, whatever bytes there are behind them.
+bool SamePlaces(const dnnl::memory::desc& a, const dnnl::memory::desc& b);
 
 // Renames, without moving any element, two operands of one primitive so that both are plain or both
 // channels last where they can be.  Axes of extent 1 give one placement several names, oneDNN picks

@@ -10,6 +10,7 @@ import pytest
 from tvm_mxplan.byoc.onednn import backend, library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.codegen import TRANSLATE
+from tvm_mxplan.byoc.onednn.rewrites.integer_products import IntegerProducts
 from tvm_mxplan.byoc.runtime_functions import RUNTIME
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
@@ -39,10 +40,17 @@ def test_blocks_are_as_wide_as_vectors(monkeypatch: pytest.MonkeyPatch, isa: str
 
 @pytest.mark.parametrize(
     ("isa", "integers"),
-    [("avx512_core_vnni", True), ("avx512_core_amx", True), ("avx512_core", False), ("avx2", False)],
+    [
+        ("avx512_core_vnni", IntegerProducts.ALL),
+        ("avx512_core_amx", IntegerProducts.ALL),
+        ("avx2_vnni", IntegerProducts.ALL),
+        ("avx512_core", IntegerProducts.NONE),
+        ("avx2", IntegerProducts.OWN),
+        ("avx", IntegerProducts.NONE),
+    ],
 )
 def test_products_are_of_integers_where_there_are_instructions(
-    monkeypatch: pytest.MonkeyPatch, isa: str, integers: bool
+    monkeypatch: pytest.MonkeyPatch, isa: str, integers: IntegerProducts
 ) -> None:
     monkeypatch.setattr(library, "isa", lambda: isa)
     monkeypatch.setattr(backend, "fuse", lambda program, constants, integers: (program, constants, integers))

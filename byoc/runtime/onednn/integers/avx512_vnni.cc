@@ -2,7 +2,6 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -18,6 +17,6 @@
 
 namespace mxplan::integers {
 
-DenseKernel Avx512VnniDense() { return {"avx512_vnni", RunDense}; }
+DenseKernel Avx512VnniDense() { return {"avx512_vnni", kNumbers, nullptr, RunDense}; }
 
 }  // namespace mxplan::integers

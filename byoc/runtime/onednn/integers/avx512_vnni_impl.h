@@ -15,6 +15,14 @@
 namespace mxplan::integers {
 namespace {
 
+constexpr int64_t kNumbers = 4;                                 // in a lane
+constexpr int kMostVectors = 4;                                 // of a panel
+constexpr int kPixelsBy[1 + kMostVectors] = {0, 12, 12, 8, 6};  // that its sums are of together
+
+constexpr int kGroupsAtOnce = 1;
+
+MXPLAN_INLINE Ints LoadFactors(const int8_t* from) { return LoadWords(from); }
+
 MXPLAN_INLINE Ints Dot(Ints sum, Ints a, Ints b) {
   return reinterpret_cast<Ints>(_mm512_dpbusd_epi32(
       reinterpret_cast<__m512i>(sum), reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));

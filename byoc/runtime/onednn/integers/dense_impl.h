@@ -7,15 +7,17 @@ namespace {
 constexpr int64_t kBytesTogether = 128 << 10;  // of src and dst
 constexpr int64_t kPixelsTogether = 48;        // at least: each time a panel begins costs one more
 constexpr int64_t kLine = 64;                  // bytes of one in a cache
-constexpr int64_t kGroupBytes = kLanes * kFour;  // of weights that are loaded together
+constexpr int64_t kVectorsOfBlock = kLane / kLanes;
+constexpr int64_t kFactors = kLanes * kNumbers;  // that are loaded together
 
-// The weights of a panel at a depth of a window's row.
+// The weights of a panel, which begins with a block, at a depth of a window's row.
 template <int kVectors>
 struct Weights {
   const int8_t* data;
   int64_t block;
   MXPLAN_INLINE Ints operator()(int64_t group, int v) const {
-    return LoadWords(data + v * block + group * kGroupBytes);
+    const int64_t place = group * kVectorsOfBlock + v % kVectorsOfBlock;
+    return LoadFactors(data + v / kVectorsOfBlock * block + place * kFactors);
   }
   MXPLAN_INLINE Weights OfRow(const Dense& product, int64_t row) const {
     return {data + row * product.weights_row, block};
@@ -33,6 +35,7 @@ MXPLAN_INLINE void AddRow(const Dense& product, const uint8_t* src,
                           const Weights<kVectors>& weights, Ints (*sums)[kVectors]) {
   const int64_t whole = product.depth / kFour, rest = product.depth % kFour;
   const int64_t pixel = product.src_pixel;
+#pragma GCC unroll kGroupsAtOnce
   for (int64_t group = 0; group < whole; ++group) {
     Ints factors[kVectors];
 #pragma GCC unroll 8
@@ -96,7 +99,7 @@ struct PanelOfPixels {
 
   MXPLAN_INLINE PanelOfPixels(const Dense& p, int64_t first, int64_t count)
       : product(p),
-        weights{p.weights + first / kLanes * p.weights_block, p.weights_block},
+        weights{p.weights + first / kLane * p.weights_block, p.weights_block},
         panel(p.result, first, count, p.rows * (p.depth + kFour)) {
     Start(p, weights, start);
   }
@@ -152,16 +155,17 @@ template <int kVectors>
 inline void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t channel,
                      int64_t channels) {
   // Sums and the weights and numbers that they meet fill the registers.
-  constexpr int kPixels = kVectors == 4 ? 6 : kVectors == 3 ? 8 : 12;
+  constexpr int kPixels = kPixelsBy[kVectors];
   PanelOfPixels<kVectors> panel(product, channel, channels);
-  const int64_t bytes = kVectors * product.weights_block;
+  const int64_t bytes = (channels + kLane - 1) / kLane * product.weights_block;
   if (channel + channels < product.channels) {
     panel.ahead = panel.weights.data + bytes;
     panel.asked = (bytes * kPixels / (end - begin) + kLine - 1) / kLine * kLine;
   }
-  if (product.src.is_signed) {
-    panel.template Lines<kPixels, true, false>(begin, end);
-  } else if (panel.panel.IsPlain()) {
+  if constexpr (kNumbers == kFour) {  // words have their signs
+    if (product.src.is_signed) return panel.template Lines<kPixels, true, false>(begin, end);
+  }
+  if (panel.panel.IsPlain()) {
     panel.template Lines<kPixels, false, true>(begin, end);
   } else {
     panel.template Lines<kPixels, false, false>(begin, end);
@@ -171,9 +175,9 @@ inline void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t c
 // Every panel of some pixels, which stay in cache meanwhile.
 inline void RunDense(const Dense& product, int64_t begin, int64_t end, int64_t first_channel,
                      int64_t channels) {
-  constexpr int kMost = kPanel / kLanes;
-  const int64_t vectors = (channels + kLanes - 1) / kLanes;
-  const int64_t panels = (vectors + kMost - 1) / kMost;  // of about the same number of vectors
+  constexpr int64_t kMost = kMostVectors / kVectorsOfBlock;
+  const int64_t blocks = (channels + kLane - 1) / kLane;
+  const int64_t panels = (blocks + kMost - 1) / kMost;  // of about the same number of blocks
   const int64_t bytes = std::min(product.depth, product.src_pixel) + product.result.pixel;
   const int64_t together = std::max(kBytesTogether / bytes, kPixelsTogether);
   // Of about the same number of pixels: for each part all weights are read.
@@ -182,9 +186,9 @@ inline void RunDense(const Dense& product, int64_t begin, int64_t end, int64_t f
     const int64_t from = begin + (end - begin) * part / parts;
     const int64_t to = begin + (end - begin) * (part + 1) / parts;
     for (int64_t p = 0; p < panels; ++p) {
-      const int64_t first = vectors * p / panels * kLanes;
-      const int64_t last = std::min(vectors * (p + 1) / panels * kLanes, channels);
-      WithConstant<kMost>((last - first + kLanes - 1) / kLanes, [&](auto some) {
+      const int64_t first = blocks * p / panels * kLane;
+      const int64_t last = std::min(blocks * (p + 1) / panels * kLane, channels);
+      WithConstant<kMostVectors>((last - first + kLanes - 1) / kLanes, [&](auto some) {
         RunPanel<some>(product, from, to, first_channel + first, last - first);
       });
     }

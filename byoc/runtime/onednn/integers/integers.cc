@@ -22,9 +22,13 @@ using dnnl::memory;
 
 // Less is multiplied before another thread would have been woken.
 constexpr int64_t kProductsOfThread = 1 << 20;
-constexpr int64_t kMostWindow = 16, kMostStride = 8;
+constexpr int64_t kMostStride = 8;
 
 // --- what kernels take --------------------------------------------------------------------------
+
+std::vector<PostOp> PostOpsOf(const StepBuilder& b) {
+  return post_ops::PostOpsOf(b, 1, post_ops::Types::kAny);
+}
 
 bool IsInteger(std::optional<Number> number) {
   return number == Number::kUnsigned || number == Number::kSigned;
@@ -42,19 +46,19 @@ bool HasItsNumbers(StepBuilder* b) {
     const auto type = integer ? memory::data_type::s32 : memory::data_type::f32;
     const Dims& dims = b->Get(name).dims;
     const bool one = role != kBias && dims == Dims{1};
-    const bool each = (role == kBias || role == kWeightsScale) && dims == Dims{channels};
+    const bool each = role == kBias || role == kWeightsScale
+                          ? dims == Dims{channels} || dims == Dims{1, channels}
+                          : false;
     if (b->Desc(name).get_data_type() != type || !(one || each)) return false;
   }
-  if (!post_ops::HasPostOps(*b)) return false;
-  const std::vector<PostOp> operators = post_ops::PostOpsOf(*b);
-  for (size_t i = 0; i < operators.size(); ++i) {
-    const mxplan::PostOp& op = b->step().post_ops[i];
-    if (operators[i].per_channel && NumberOf(b->Desc(op.value)) != Number::kFloat) return false;
-  }
-  return true;
+  if (!post_ops::HasPostOps(*b, post_ops::Types::kAny)) return false;
+  const std::vector<PostOp> operators = PostOpsOf(*b);
+  return std::none_of(operators.begin(), operators.end(), [](const PostOp& op) {
+    return op.per_channel && op.number != Number::kFloat;
+  });
 }
 
-enum class Kind : uint8_t { kNone, kPointwise, kWindows, kDepthwise };
+enum class Kind : uint8_t { kNone, kPointwise, kWindows, kDepthwise, kRows };
 
 Kind KindOf(StepBuilder* b) {
   const Dims& src = b->Get("src").dims;
@@ -77,7 +81,7 @@ Kind KindOf(StepBuilder* b) {
   if (!dense && (groups != src[1] || groups != dst[1] || weights.size() != 5)) return Kind::kNone;
   for (size_t axis = 0; axis < 2; ++axis) {
     const int64_t window = weights[weights.size() - 2 + axis];
-    if (window > kMostWindow || strides[axis] > kMostStride || dilation[axis] != 1 ||
+    if (window > kMostRows || strides[axis] > kMostStride || dilation[axis] != 1 ||
         padding[axis] >= window || padding[2 + axis] >= window) {
       return Kind::kNone;
     }
@@ -85,15 +89,24 @@ Kind KindOf(StepBuilder* b) {
   return dense ? Kind::kWindows : Kind::kDepthwise;
 }
 
+// True where oneDNN multiplies bytes by no instruction that would be right.
+bool HasAvx2Alone() {
+  return HasIsa(dnnl::cpu_isa::avx2) && !HasIsa(dnnl::cpu_isa::avx2_vnni) &&
+         !HasIsa(dnnl::cpu_isa::avx512_core);
+}
+
 std::vector<DenseKernel> DenseKernels() {
   std::vector<DenseKernel> found;
   if (HasIsa(dnnl::cpu_isa::avx512_core_vnni)) found.push_back(Avx512VnniDense());
+  if (HasAvx2Alone()) found.push_back(Avx2Dense());
   return found;
 }
 
 std::string NameOf(Kind kind, const DenseKernel& kernel) {
-  return std::string(kind == Kind::kPointwise ? "integers_1x1:" : "integers_windows:") +
-         kernel.instructions;
+  const char* family = kind == Kind::kPointwise ? "integers_1x1:"
+                       : kind == Kind::kRows    ? "integers_rows:"
+                                                : "integers_windows:";
+  return std::string(family) + kernel.instructions;
 }
 
 DenseKernel NamedDense(Kind kind, const std::string& name) {
@@ -106,6 +119,7 @@ DenseKernel NamedDense(Kind kind, const std::string& name) {
 std::vector<DepthwiseKernel> DepthwiseKernels() {
   std::vector<DepthwiseKernel> found;
   if (HasIsa(dnnl::cpu_isa::avx512_core_vnni)) found.push_back(Avx512VnniDepthwise());
+  if (HasAvx2Alone()) found.push_back(Avx2Depthwise());
   return found;
 }
 
@@ -124,7 +138,7 @@ Numbers NumbersOf(StepBuilder* b) {
   numbers.result.number = *NumberOf(b->Desc("dst"));
   numbers.result.pixel = b->Get("dst").dims[1];
   numbers.result.scale_per_channel = b->Get("weights_scale").dims != Dims{1};
-  numbers.post_ops = post_ops::PostOpsOf(*b);
+  numbers.post_ops = PostOpsOf(*b);
   for (size_t role = 0; role < kRoles; ++role) {
     if (b->Has(kRoleNames[role])) numbers.roles.push_back(static_cast<Role>(role));
   }
@@ -154,12 +168,43 @@ int ThreadsFor(int64_t products) {
       std::clamp<int64_t>(products / kProductsOfThread, 1, omp_get_max_threads()));
 }
 
+// Bytes of src, once it is widened, in which so many numbers of it stand, zeros behind them.
+int64_t DepthOf(const DenseKernel& kernel, int64_t numbers) {
+  return (numbers + kernel.numbers - 1) / kernel.numbers * kFour;
+}
+
+// Bytes of one number of src where the kernel reads it.
+int64_t ItemOf(const DenseKernel& kernel) { return kFour / kernel.numbers; }
+
+// Filters that lie one behind the other in `through`, of `depth` numbers each, as what the kernel
+// reads.
+memory::desc FiltersOf(const DenseKernel& kernel, int64_t channels, int64_t depth) {
+  return MakeDesc({channels, depth}, memory::data_type::s8,
+                  kernel.widen ? "AB8b16a2b" : "AB4b16a4b");
+}
+
+// Numbers of src that one pixel of dst is made of lie one behind the other.
+void BuildPixels(StepBuilder* b, Kind kind, const DenseKernel& kernel, Dense product,
+                 int64_t numbers, int64_t pixels, const memory::desc& filters) {
+  constexpr int64_t kBlock = 16;  // numbers that filters are filled up to
+  product.depth = kernel.widen ? DepthOf(kernel, numbers) : numbers;
+  product.channels = b->Get("dst").dims[1];
+  product.weights_block = (numbers + kBlock - 1) / kBlock * kBlock * kLane;
+  const int threads = ThreadsFor(pixels * numbers * product.channels);
+  const Pixels all = {pixels, numbers};
+  const int64_t scratch = kernel.widen ? AlignUp(all.Together(product) * product.depth) : 0;
+  const memory::desc weights = FiltersOf(kernel, product.channels, numbers);
+  const Packing packing = {Packing::Kind::kReread, filters,
+                           MakeDesc({product.channels, numbers}, memory::data_type::s8, "ab")};
+  const std::vector<MemoryArgument> arguments = ArgumentsOf(b, weights, threads * scratch, packing);
+  b->AddStage(MakePixels(product, all, scratch, kernel, NumbersOf(b), threads, arguments),
+              NameOf(kind, kernel));
+}
+
 void BuildPointwise(StepBuilder* b, const DenseKernel& kernel) {
   const Dims &src = b->Get("src").dims, &dst = b->Get("dst").dims;
   const Dims& strides = b->Integers("strides", 2, 1);
   Dense product;
-  product.depth = src[1];
-  product.channels = dst[1];
   product.src_pixel = strides[1] * src[1];
   product.src_line = strides[0] * src[1] * src[3];
   product.src_image = src[1] * src[2] * src[3];
@@ -170,39 +215,37 @@ void BuildPointwise(StepBuilder* b, const DenseKernel& kernel) {
     product.line = pixels;
     product.lines = 1;
   }
-  const memory::desc weights =
-      MakeDesc(b->Get("weights").dims, memory::data_type::s8, "ABcd4b16a4b");
-  product.weights_block = (src[1] + kLane - 1) / kLane * kLane * kLane;
-  const int threads = ThreadsFor(pixels * product.depth * product.channels);
-  const std::vector<MemoryArgument> arguments = ArgumentsOf(b, weights, 0);
-  b->AddStage(MakePointwise(product, pixels, kernel, NumbersOf(b), threads, arguments),
-              NameOf(Kind::kPointwise, kernel));
+  const memory::desc filters = MakeDesc(b->Get("weights").dims, memory::data_type::s8, "abcd");
+  BuildPixels(b, Kind::kPointwise, kernel, product, src[1], pixels, filters);
 }
 
 void BuildWindows(StepBuilder* b, const DenseKernel& kernel) {
   const Dims &src = b->Get("src").dims, &dst = b->Get("dst").dims;
   const Dims& window = b->Get("weights").dims;
   const Dims& strides = b->Integers("strides", 2, 1);
-  const int64_t row = window[3] * src[1];  // bytes of a window's
+  const int64_t row = window[3] * src[1];  // numbers of a window's
+  const int64_t item = ItemOf(kernel);
   Dense product;
   product.rows = window[2];
-  product.depth = (row + kFour - 1) / kFour * kFour;  // behind a row weights are 0
+  product.depth = DepthOf(kernel, row);  // behind a row weights are 0
   product.channels = dst[1];
-  product.weights_row = product.depth * kLane;
+  product.weights_row = product.depth / item * kLane;
   product.weights_block = product.rows * product.weights_row;
-  product.src_pixel = strides[1] * src[1];
+  product.src_pixel = strides[1] * src[1] * item;
   product.line = dst[3];
-  const Bands bands = BandsOf(b, 1);
-  product.src_row = bands.padded_row;
-  product.src_line = bands.stride * bands.padded_row;
-  const int64_t scratch = AlignUp(bands.bytes() + kFour);
+  Bands bands = BandsOf(b, 1);
+  bands.most = std::max<int64_t>(bands.most / item, 1);
+  product.src_row = bands.padded_row * item;
+  product.src_line = bands.stride * product.src_row;
+  const int64_t scratch = BandScratch(bands, kernel);
   const int64_t pixels = dst[0] * dst[2] * dst[3];
-  const int threads = ThreadsFor(pixels * product.rows * product.depth * product.channels);
-  // Filters as rows of windows: [channels, rows, bytes of a row].
+  const int threads = ThreadsFor(pixels * product.rows * row * product.channels);
+  // Filters as rows of windows: [channels, rows, numbers of a row].
   const Dims seen = {dst[1], row, product.rows};
   const Packing as_rows = {Packing::Kind::kReread, MakeDesc(window, memory::data_type::s8, "acdb"),
                            MakeDesc(seen, memory::data_type::s8, "acb")};
-  const memory::desc weights = MakeDesc(seen, memory::data_type::s8, "AcB16a4b");
+  const memory::desc weights =
+      MakeDesc(seen, memory::data_type::s8, kernel.widen ? "AcB16a2b" : "AcB16a4b");
   const std::vector<MemoryArgument> arguments = ArgumentsOf(b, weights, threads * scratch, as_rows);
   b->AddStage(MakeWindows(product, bands, scratch, kernel, NumbersOf(b), threads, arguments),
               NameOf(Kind::kWindows, kernel));
@@ -261,6 +304,29 @@ void Build(StepBuilder* b, const std::string& name) {
   } else {
     BuildWindows(b, kernel);
   }
+}
+
+bool TakesRows(StepBuilder* b) {
+  if (!HasAvx2Alone() || !b->IsConstant("weights") || !HasItsNumbers(b)) return false;
+  const Dims& dst = b->Get("dst").dims;
+  for (const char* role : {"src", "weights", "dst"}) {
+    const Dims& dims = b->Get(role).dims;
+    if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return false;
+  }
+  return dst.size() == 2 && TagOf(b->Desc("dst")) == "ab" &&
+         !b->Refuses(NameOf(Kind::kRows, Avx2Dense()));
+}
+
+void BuildRows(StepBuilder* b, const memory::desc& filters) {
+  const Dims& dst = b->Get("dst").dims;
+  int64_t numbers = 1;
+  for (int64_t extent : filters.get_dims()) numbers *= extent;
+  numbers /= dst[1];
+  Dense product;
+  product.src_pixel = numbers;
+  product.line = dst[0];
+  product.lines = 1;
+  BuildPixels(b, Kind::kRows, Avx2Dense(), product, numbers, dst[0], filters);
 }
 
 }  // namespace mxplan::integers

@@ -1,5 +1,5 @@
-// Convolutions of 8-bit integers by kernels of our own, dense and depthwise ones; see
-// kernels.h.
+// Convolutions of 8-bit integers by kernels of our own, dense and depthwise ones, and products of
+// rows with a constant matrix where oneDNN has none that is right; see kernels.h.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_INTEGERS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_INTEGERS_H_
 
@@ -15,6 +15,13 @@ std::vector<std::string> NamesFor(StepBuilder* b);
 
 // Builds the step by the kernels of one of these names.
 void Build(StepBuilder* b, const std::string& name);
+
+// Whether the step, a product whose rows of src are plain, is one of rows that kernels take.
+bool TakesRows(StepBuilder* b);
+
+// Builds it.  `filters`: the weights in an order in which those of each column lie one behind the
+// other, in that of src.
+void BuildRows(StepBuilder* b, const dnnl::memory::desc& filters);
 
 }  // namespace mxplan::integers
 

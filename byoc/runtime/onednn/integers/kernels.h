@@ -2,9 +2,11 @@
 //
 //   dst = quantised(post_ops(scale[c] * (sum(src * weights[c]) - zero point's part) + bias[c]))
 //
-// Sums stay in registers from their first product to the number that is written.  Both kernels take
-// channels in panels of up to four vectors: dense sums over all channels in a window, depthwise
-// ones over a window of one channel.
+// Sums stay in registers from their first product to the number that is written.  Dense kernels
+// take sums over all channels in a window, depthwise ones over a window of one channel.  With VNNI
+// an instruction adds up four products of bytes.  Without it, as with AVX2 alone, that of two would
+// not fit into 16 bits, and what there is for bytes saturates; so numbers become words of 16 bits,
+// with their zero point taken off, and an instruction adds up two products of these.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_KERNELS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_KERNELS_H_
 
@@ -15,9 +17,10 @@
 
 namespace mxplan::integers {
 
-constexpr int64_t kFour = 4;    // products that one instruction adds up
+constexpr int64_t kFour = 4;    // bytes of src that a lane multiplies: of four numbers, or of two
 constexpr int64_t kLane = 16;   // channels in a block of weights
 constexpr int64_t kPanel = 64;  // channels of a panel, at most
+constexpr int64_t kMostRows = 16;  // of a window
 
 using post_ops::PostOp;
 
@@ -42,10 +45,11 @@ struct Source {
 
 // Pixels of dst are counted through all images.  Those of a line stand at one distance in src;
 // where all do, they are one line.  A row of a window is `depth` bytes that follow each other in
-// src, with channels last: those of its pixels.
+// src, with channels last: those of its pixels.  Weights have as many numbers for each word of src.
 struct Dense {
   Source src;
-  const int8_t* weights = nullptr;  // [blocks of kLane channels][rows][depth / kFour][kLane][kFour]
+  const int8_t* weights =
+      nullptr;  // [blocks of kLane channels][rows][depth / kFour][kLane][numbers]
   int64_t weights_block = 0, weights_row = 0;  // bytes of each
   int64_t rows = 1;                            // of a window
   int64_t depth = 0, channels = 0;
@@ -72,6 +76,9 @@ struct Depthwise {
 
 struct DenseKernel {
   const char* instructions = "";
+  int64_t numbers = kFour;  // of src in kFour bytes
+  // Where these are two: `count` of them become words, which `run` reads as its src.
+  void (*widen)(const Source& src, const uint8_t* from, int64_t count, int16_t* to) = nullptr;
   // Pixels [begin, end) of all, and channels from a block's first one on.
   void (*run)(const Dense& product, int64_t begin, int64_t end, int64_t first_channel,
               int64_t channels) = nullptr;
@@ -86,7 +93,9 @@ struct DepthwiseKernel {
 };
 
 DenseKernel Avx512VnniDense();
+DenseKernel Avx2Dense();
 DepthwiseKernel Avx512VnniDepthwise();
+DepthwiseKernel Avx2Depthwise();
 
 }  // namespace mxplan::integers
 

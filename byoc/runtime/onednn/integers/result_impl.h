@@ -1,7 +1,12 @@
 // Sums of 8-bit products become results, in registers; included once for each instruction set,
 // behind lanes_impl.h, by a file that defines these for vectors of MXPLAN_LANES:
 //
-//   Ints Dot(Ints sum, Ints a, Ints b)    sum + the four products of bytes, a unsigned, b signed
+//   kNumbers, kMostVectors, kPixelsBy[]   of src in a lane, of a panel, and by how many these are
+//   Ints LoadFactors(from)                weights of kLanes channels
+//   kGroupsAtOnce                         multiplied without a jump between them
+//   Ints Dot(Ints sum, Ints a, Ints b)    sum + the kNumbers products of each lane; a has numbers
+//   of
+//                                         src, unsigned ones where they are bytes, b has factors
 //   Ints FourOf(from), SomeOf(from, count)   bytes in each word, zeros behind `count` of them
 //   Vec Whole(Vec x)                      rounded, a half to the even integer
 //   Ints Nearest(Vec x)                   the same as integers, the least one where there is none
@@ -10,7 +15,6 @@
 //   Ints WidenBytes<signed>(from, count)  as words
 //   void StoreBytes<pixels, vectors, signed>(to, pixel, words, count)
 //                                         saturated, the first `count` of each pixel's vectors
-#include <cmath>
 #include <cstring>
 
 #include "onednn/integers/kernels.h"
@@ -58,6 +62,7 @@ struct Panel {
       last_shift = Broadcast(static_cast<float>(result.dst_zero));
       most = Broadcast(result.number == Number::kUnsigned ? 255.0F : 127.0F);
     }
+    Ints fits = AllOf(-1);
     for (int v = 0; v < kVectors; ++v) {
       const int64_t first = channel + v * kLanes, some = CountOf(count, v);
       scale[v] = result.scale_per_channel ? LoadFirst(result.scales + first, some)
@@ -67,11 +72,10 @@ struct Panel {
       if (has_post_ops || real) continue;
       scale[v] *= last_scale;
       shift[v] = shift[v] * last_scale + last_shift;
-      for (int64_t i = 0; i < some; ++i) {
-        const float most_of_sum = kProduct * static_cast<float>(products) * scale[v][i];
-        bounded = bounded && std::fabs(most_of_sum) + std::fabs(shift[v][i]) < kWord;
-      }
+      const Vec sum = kProduct * static_cast<float>(products) * scale[v];
+      fits &= Max(sum, -sum) + Max(shift[v], -shift[v]) < kWord;
     }
+    for (int64_t i = 0; i < kLanes; ++i) bounded = bounded && fits[i] != 0;
   }
 
   // Sums become unsigned integers by one scale and one shift.
@@ -91,19 +95,19 @@ struct Tile {
   }
   MXPLAN_INLINE int64_t Count(int i) const { return CountOf(panel.count, i % kVectors); }
 
-  // Numbers of dst's type that stand as those of dst do.
-  MXPLAN_INLINE void LoadLike(const void* data, Vec* numbers) const {
-    if (result.number == Number::kFloat) {
+  // Numbers that stand as those of dst do.
+  MXPLAN_INLINE void LoadLike(const void* data, Number number, Vec* numbers) const {
+    if (number == Number::kFloat) {
 #pragma GCC unroll 8
       for (int i = 0; i < kCount; ++i) {
         numbers[i] = LoadFirst(static_cast<const float*>(data) + Place(i), Count(i));
       }
-    } else if (result.number == Number::kShort) {
+    } else if (number == Number::kShort) {
 #pragma GCC unroll 8
       for (int i = 0; i < kCount; ++i) {
         numbers[i] = Widened(LoadShort(static_cast<const Short*>(data) + Place(i), Count(i)));
       }
-    } else if (result.number == Number::kSigned) {
+    } else if (number == Number::kSigned) {
       LoadIntegers<true>(data, numbers);
     } else {
       LoadIntegers<false>(data, numbers);
@@ -121,7 +125,7 @@ struct Tile {
 
   inline __attribute__((noinline)) void ApplyOther(const PostOp& op, Vec* x) const {
     Vec other[kCount] = {};
-    if (op.data && !op.per_channel) LoadLike(op.data, other);
+    if (op.data && !op.per_channel) LoadLike(op.data, op.number, other);
     for (int i = 0; i < kCount; ++i) {
       const int64_t channel = panel.channel + i % kVectors * kLanes;
       if (op.per_channel) other[i] = LoadFirst(op.data + channel, Count(i));
@@ -181,7 +185,7 @@ struct Tile {
               other[i] = LoadFirst(op->data + panel.channel + i % kVectors * kLanes, Count(i));
             }
           } else {
-            LoadLike(op->data, other);
+            LoadLike(op->data, op->number, other);
           }
 #pragma GCC unroll 8
           for (int i = 0; i < kCount; ++i) x[i] += other[i];
@@ -189,7 +193,7 @@ struct Tile {
         }
         case PostOp::Code::kSum: {
           Vec there[kCount];
-          LoadLike(result.dst, there);
+          LoadLike(result.dst, result.number, there);
           const Vec scale = Broadcast(op->alpha);
 #pragma GCC unroll 8
           for (int i = 0; i < kCount; ++i) x[i] += scale * there[i];

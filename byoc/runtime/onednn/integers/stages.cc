@@ -7,12 +7,19 @@
 #include <array>
 #include <utility>
 
+#include "memory/buffer.h"
 #include "onednn/post_ops/post_ops.h"
 
 namespace mxplan::integers {
 namespace {
 
 constexpr int64_t kPixelsOfThread = 96;  // fewer, and threads share channels instead
+constexpr int64_t kWidenedBytes = 96 << 10, kFewestWidened = 48;
+
+constexpr int64_t kWord = sizeof(int16_t);
+
+// A window's last word reaches behind the band.
+int64_t BandBytes(const Bands& bands) { return AlignUp(bands.bytes() + kFour); }
 
 enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kRest };
 
@@ -85,37 +92,75 @@ class IntegerStage : public MemoryStage {
   int threads_;
 };
 
-class PointwiseStage final : public IntegerStage {
+class PixelsStage final : public IntegerStage {
  public:
-  PointwiseStage(const Dense& product, int64_t pixels, const DenseKernel& kernel, Numbers numbers,
-                 int threads, const std::vector<MemoryArgument>& arguments)
+  PixelsStage(const Dense& product, const Pixels& pixels, int64_t scratch,
+              const DenseKernel& kernel, Numbers numbers, int threads,
+              const std::vector<MemoryArgument>& arguments)
       : IntegerStage(std::move(numbers), threads, arguments),
         product_(product),
         pixels_(pixels),
+        scratch_(scratch),
         kernel_(kernel) {}
 
  protected:
   void Run(const Memories& memories, const Source& src, const Result& result) const override {
-    Dense product = product_;
-    product.src = src;
-    product.result = result;
-    product.weights = Data<int8_t>(memories[kWeights]);
     Share([&](int64_t thread, int64_t threads) {
-      const int64_t panels = (product.channels + kPanel - 1) / kPanel;
-      if (pixels_ < kPixelsOfThread * threads && panels >= threads) {
-        const int64_t first = panels * thread / threads * kPanel;
-        const int64_t last = std::min(panels * (thread + 1) / threads * kPanel, product.channels);
-        kernel_.run(product, 0, pixels_, first, last - first);
+      Dense product = product_;
+      product.src = src;
+      product.result = result;
+      product.weights = Data<int8_t>(memories[kWeights]);
+      const int64_t panels = (product.channels + kPanel - 1) / kPanel, pixels = pixels_.count;
+      int64_t begin = 0, end = pixels, first = 0, last = product.channels;
+      if (pixels < kPixelsOfThread * threads && panels >= threads) {
+        first = panels * thread / threads * kPanel;
+        last = std::min(panels * (thread + 1) / threads * kPanel, product.channels);
       } else {
-        kernel_.run(product, pixels_ * thread / threads, pixels_ * (thread + 1) / threads, 0,
-                    product.channels);
+        begin = pixels * thread / threads;
+        end = pixels * (thread + 1) / threads;
+      }
+      if (kernel_.widen) {
+        auto* scratch = Data<uint8_t>(memories.back()) + thread * scratch_;
+        Widened(product, begin, end, first, last - first, scratch);
+      } else {
+        kernel_.run(product, begin, end, first, last - first);
       }
     });
   }
 
  private:
+  // As many pixels as are widened at one time are a line of the kernel's.
+  void Widened(const Dense& product, int64_t begin, int64_t end, int64_t channel, int64_t channels,
+               uint8_t* scratch) const {
+    Dense words = product;
+    words.src.data = scratch;
+    words.src.is_signed = false;
+    words.src.zero = 0;
+    words.src_pixel = product.depth;
+    words.line = pixels_.Together(product);
+    words.lines = 1;
+    for (int64_t from = begin, to = 0; from < end; from = to) {
+      words.first_line = from / words.line;
+      to = std::min((words.first_line + 1) * words.line, end);
+      for (int64_t pixel = from; pixel < to; ++pixel) {
+        WidenPixel(product, pixel, scratch + pixel % words.line * product.depth);
+      }
+      kernel_.run(words, from, to, channel, channels);
+    }
+  }
+
+  void WidenPixel(const Dense& product, int64_t pixel, uint8_t* to) const {
+    const int64_t line = pixel / product.line, at = pixel % product.line;
+    const uint8_t* from = product.src.data + line / product.lines * product.src_image +
+                          line % product.lines * product.src_line + at * product.src_pixel;
+    auto* words = reinterpret_cast<int16_t*>(to);
+    kernel_.widen(product.src, from, pixels_.numbers, words);
+    std::fill(words + pixels_.numbers, reinterpret_cast<int16_t*>(to + product.depth), int16_t{});
+  }
+
   Dense product_;
-  int64_t pixels_;
+  Pixels pixels_;
+  int64_t scratch_;  // bytes of a thread
   DenseKernel kernel_;
 };
 
@@ -136,6 +181,8 @@ class WindowsStage final : public IntegerStage {
       Dense product = product_;
       product.src = src;
       product.src.data = scratch;
+      auto* words = reinterpret_cast<int16_t*>(scratch + BandBytes(bands_));
+      if (kernel_.widen) product.src = {reinterpret_cast<uint8_t*>(words), false, 0};
       product.result = result;
       product.weights = Data<int8_t>(memories[kWeights]);
       // Lines are counted through all images.
@@ -145,6 +192,10 @@ class WindowsStage final : public IntegerStage {
         product.first_line = line;
         product.lines = bands_.LinesFrom(line, end);
         CopyBand(bands_, src.data, line, product.lines, static_cast<uint8_t>(src.zero), scratch);
+        if (kernel_.widen) {
+          const int64_t rows = (product.lines - 1) * bands_.stride + bands_.window;
+          kernel_.widen(src, scratch, rows * bands_.padded_row, words);
+        }
         kernel_.run(product, line * product.line, (line + product.lines) * product.line, 0,
                     product.channels);
       }
@@ -198,12 +249,21 @@ class DepthwiseStage final : public IntegerStage {
 
 }  // namespace
 
-std::unique_ptr<const MemoryStage> MakePointwise(const Dense& product, int64_t pixels,
-                                                 const DenseKernel& kernel, Numbers numbers,
-                                                 int threads,
-                                                 const std::vector<MemoryArgument>& arguments) {
-  return std::make_unique<const PointwiseStage>(product, pixels, kernel, std::move(numbers),
-                                                threads, arguments);
+int64_t Pixels::Together(const Dense& product) const {
+  return std::min(std::max(kWidenedBytes / product.depth, kFewestWidened), count);
+}
+
+std::unique_ptr<const MemoryStage> MakePixels(const Dense& product, const Pixels& pixels,
+                                              int64_t scratch, const DenseKernel& kernel,
+                                              Numbers numbers, int threads,
+                                              const std::vector<MemoryArgument>& arguments) {
+  return std::make_unique<const PixelsStage>(product, pixels, scratch, kernel, std::move(numbers),
+                                             threads, arguments);
+}
+
+int64_t BandScratch(const Bands& bands, const DenseKernel& kernel) {
+  const int64_t bytes = BandBytes(bands);
+  return kernel.widen ? bytes + AlignUp(kWord * bands.bytes() + kFour) : bytes;
 }
 
 std::unique_ptr<const MemoryStage> MakeWindows(const Dense& product, const Bands& bands,

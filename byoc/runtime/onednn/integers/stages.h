@@ -25,20 +25,28 @@ struct Numbers {
   std::vector<PostOp> post_ops;  // `data` is not null where an operand has to be filled in
 };
 
-// `arguments`: src, dst, weights, the numbers of `roles`, the operands of post-ops, and last
-// scratch memory where there is some.
-std::unique_ptr<const MemoryStage> MakePointwise(const Dense& product, int64_t pixels,
-                                                 const DenseKernel& kernel, Numbers numbers,
-                                                 int threads,
-                                                 const std::vector<MemoryArgument>& arguments);
+// Pixels of dst, each made of as many numbers of src that lie one behind the other.
+struct Pixels {
+  int64_t count = 0, numbers = 0;
+  // Those whose numbers are widened at one time: they stay in cache until they are read.
+  int64_t Together(const Dense& product) const;
+};
 
-// `scratch`: bytes of a thread.
+// `arguments`: src, dst, weights, the numbers of `roles`, the operands of post-ops, and last
+// scratch memory where there is some, of `scratch` bytes for a thread.
+std::unique_ptr<const MemoryStage> MakePixels(const Dense& product, const Pixels& pixels,
+                                              int64_t scratch, const DenseKernel& kernel,
+                                              Numbers numbers, int threads,
+                                              const std::vector<MemoryArgument>& arguments);
+
+// Bytes that a thread needs for a band.
+int64_t BandScratch(const Bands& bands, const DenseKernel& kernel);
+
 std::unique_ptr<const MemoryStage> MakeWindows(const Dense& product, const Bands& bands,
                                                int64_t scratch, const DenseKernel& kernel,
                                                Numbers numbers, int threads,
                                                const std::vector<MemoryArgument>& arguments);
 
-// `scratch`: bytes of a thread.
 std::unique_ptr<const MemoryStage> MakeDepthwise(const Depthwise& product, int64_t images,
                                                  int64_t scratch, const DepthwiseKernel& kernel,
                                                  Numbers numbers, int threads,

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "onednn/numbers.h"
+
 namespace mxplan::post_ops {
 
 struct PostOp {
@@ -30,8 +32,9 @@ struct PostOp {
   };
   Code code = Code::kRelu;
   float alpha = 0, beta = 0;
-  const float* data = nullptr;  // of a binary post-op
-  bool per_channel = false;     // `data` has one element for each channel; else it is as dst
+  const float* data = nullptr;     // of a binary post-op
+  bool per_channel = false;        // `data` has one element for each channel; else it is as dst
+  Number number = Number::kFloat;  // of `data`
 };
 
 struct Output {

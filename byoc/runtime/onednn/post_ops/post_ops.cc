@@ -12,7 +12,7 @@ namespace {
 
 using dnnl::memory;
 
-PostOp BinaryPostOp(const StepBuilder& b, const mxplan::PostOp& op, size_t axis) {
+PostOp BinaryPostOp(const StepBuilder& b, const mxplan::PostOp& op, size_t axis, Types types) {
   constexpr std::pair<const char*, PostOp::Code> kCodes[] = {
       {"add", PostOp::Code::kAdd}, {"sub", PostOp::Code::kSub}, {"mul", PostOp::Code::kMul},
       {"div", PostOp::Code::kDiv}, {"min", PostOp::Code::kMin}, {"max", PostOp::Code::kMax}};
@@ -28,7 +28,9 @@ PostOp BinaryPostOp(const StepBuilder& b, const mxplan::PostOp& op, size_t axis)
   const memory::desc dst = b.Desc("dst");
   Dims channels(dst.get_dims().size(), 1);
   channels[axis] = dst.get_dims()[axis];
+  result.number = NumberOf(operand).value_or(Number::kFloat);
   if (SamePlacement(operand, dst)) return result;
+  if (types == Types::kAny && NumberOf(operand) && SamePlaces(operand, dst)) return result;
   result.per_channel = operand.get_dims() == channels && operand.get_inner_nblks() == 0;
   if (!result.per_channel) {
     ThrowUnsupported("the kernel takes a post-op's operand for each channel, or stored as dst is");
@@ -63,7 +65,7 @@ PostOp FunctionOf(const std::string& algorithm, double alpha, double beta) {
   ThrowUnsupported("the kernel has no post-op ", algorithm);
 }
 
-std::vector<PostOp> PostOpsOf(const StepBuilder& b, size_t axis) {
+std::vector<PostOp> PostOpsOf(const StepBuilder& b, size_t axis, Types types) {
   std::vector<PostOp> result;
   for (const mxplan::PostOp& op : b.step().post_ops) {
     switch (op.kind) {
@@ -71,10 +73,10 @@ std::vector<PostOp> PostOpsOf(const StepBuilder& b, size_t axis) {
         result.push_back(FunctionOf(op.algorithm, op.alpha, op.beta));
         break;
       case mxplan::PostOp::Kind::kBinary:
-        result.push_back(BinaryPostOp(b, op, axis));
+        result.push_back(BinaryPostOp(b, op, axis, types));
         break;
       case mxplan::PostOp::Kind::kSum:
-        result.push_back({PostOp::Code::kSum, static_cast<float>(op.alpha), 0, nullptr, false});
+        result.push_back({.code = PostOp::Code::kSum, .alpha = static_cast<float>(op.alpha)});
         break;
       default:
         ThrowUnsupported("the kernel takes eltwise, binary and sum post-ops");
@@ -84,9 +86,9 @@ std::vector<PostOp> PostOpsOf(const StepBuilder& b, size_t axis) {
   return result;
 }
 
-bool HasPostOps(const StepBuilder& b) {
+bool HasPostOps(const StepBuilder& b, Types types) {
   try {
-    PostOpsOf(b);
+    PostOpsOf(b, 1, types);
   } catch (const Error&) {
     return false;
   }

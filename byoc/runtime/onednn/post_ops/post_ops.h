@@ -18,8 +18,10 @@ constexpr size_t kMaxPostOps = 32;
 PostOp FunctionOf(const std::string& algorithm, double alpha, double beta);
 
 // In their order, kMaxPostOps at most; throws Unsupported for what kernels do not have.
-// `data` is not null where an operand has to be filled in.  `axis` is that of dst's channels.
-std::vector<PostOp> PostOpsOf(const StepBuilder& b, size_t axis = 1);
+// `data` is not null where an operand has to be filled in.  `axis` is that of dst's channels.  An
+// operand that is as dst has dst's type, or with kAny any that is a Number.
+enum class Types : uint8_t { kOfDst, kAny };
+std::vector<PostOp> PostOpsOf(const StepBuilder& b, size_t axis = 1, Types types = Types::kOfDst);
 
 // Post-ops with the operands of a call: next() gives the data of each that has one, in their order.
 class FilledIn {
@@ -40,7 +42,7 @@ class FilledIn {
 };
 
 // True if PostOpsOf takes all that the step has.
-bool HasPostOps(const StepBuilder& b);
+bool HasPostOps(const StepBuilder& b, Types types = Types::kOfDst);
 // The same, with operands in float32.
 bool HasFloatPostOps(const StepBuilder& b);
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "onednn/integers/integers.h"
 #include "onednn/packed_product/packed_product.h"
 #include "onednn/row_product/row_product.h"
 #include "onednn/steps/builders.h"
@@ -45,6 +46,9 @@ void BuildRows(StepBuilder* b) {
   }
   if (TakesRowProduct(*b) && !b->Refuses(kRowProduct)) {
     return BuildRowProduct(b, MakeDesc(filter, weights.get_data_type(), order), filter[0]);
+  }
+  if (integers::TakesRows(b)) {
+    return integers::BuildRows(b, MakeDesc(filter, weights.get_data_type(), order));
   }
   if (TagOf(dst) == "ab" && packed_product::Takes(b)) {
     return packed_product::Build(b, MakeDesc(filter, weights.get_data_type(), order), filter[0]);
@@ -91,6 +95,9 @@ void BuildMatMul(StepBuilder* b) {
     const dnnl::memory::desc filters = MakeDesc(weights.get_dims(), weights.get_data_type(), "ba");
     if (TakesRowProduct(*b) && HasPlainEnds(b) && !b->Refuses(kRowProduct)) {
       return BuildRowProduct(b, filters, columns);
+    }
+    if (b->Has("weights_scale") && HasPlainEnds(b) && integers::TakesRows(b)) {
+      return integers::BuildRows(b, filters);
     }
     if (packed_product::Takes(b) && HasPlainEnds(b)) {
       return packed_product::Build(b, filters, columns);

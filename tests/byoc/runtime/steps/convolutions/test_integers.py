@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from less_instructions import run_again
 from program_builder import Builder, output_shape
 
 from tvm_mxplan.byoc.onednn import library
@@ -19,9 +20,10 @@ from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.execution.threads import with_threads
 
+INSTRUCTIONS = {"cpu_isa_avx2": "avx2_words"}.get(library.isa(), "avx512_vnni")
 pytestmark = pytest.mark.skipif(
-    "avx512" not in library.isa() or bool(OneDNN().lacks("int8")),
-    reason=f"kernels of integers want AVX-512 with VNNI, oneDNN generates code for {library.isa()}",
+    INSTRUCTIONS != "avx2_words" and ("avx512" not in library.isa() or bool(OneDNN().lacks("int8"))),
+    reason=f"kernels want AVX-512 with VNNI or AVX2 alone, oneDNN generates code for {library.isa()}",
 )
 ONES, NONE, PADDED = (1, 1), (0, 0, 0, 0), (1, 1, 1, 1)
 U8, S8, F32, BF16 = "uint8", "int8", "float32", "bfloat16"
@@ -95,8 +97,8 @@ class Case:
             roles["dst"] = b.view(before, self.dst, LAST)
             b.values[-1] = ir.Value(**{**vars(b.values[-1]), "dtype": self.types[1]})
             post_ops.append(ir.SumPostOp(0.5))
-        elif self.added == "like dst":
-            post_ops.append(ir.BinaryPostOp("add", b.input(self.dst, LAST, self.types[1])))
+        elif self.added in (U8, S8, F32):
+            post_ops.append(ir.BinaryPostOp("add", b.input(self.dst, LAST, self.added)))
         elif self.added == "channels":
             row = rng.uniform(0.5, 1.5, (1, self.outputs, 1, 1)).astype("float32")
             post_ops.append(ir.BinaryPostOp("mul", b.constant(row)))
@@ -136,8 +138,8 @@ class Case:
             return rng.integers(limits.min, limits.max + 1, stored).astype(dtype)
 
         inputs = [drawn(self.src, self.types[0])]
-        if self.added in ("sum", "like dst"):
-            inputs.append(drawn(self.dst, self.types[1]))
+        if self.added in ("sum", U8, S8, F32):
+            inputs.append(drawn(self.dst, self.types[1] if self.added == "sum" else self.added))
         n, c, h, w = self.dst
         return self.builder(preferred).run_stored(*inputs, shape=(n, h, w, c))
 
@@ -180,7 +182,7 @@ def test_depthwise_of_any_channels_and_types(channels: int, types: tuple[str, st
     case = Case((2, channels, 9, 11), channels, 3, padding=PADDED, groups=channels, types=types)
     check(Case(**{**vars(case), "zeros": (-4 if signed else 131, 5)}))
     one_group = channels == 1
-    assert case.own() == [f"integers_{'windows' if one_group else 'dw'}:avx512_vnni"]
+    assert case.own() == [f"integers_{'windows' if one_group else 'dw'}:{INSTRUCTIONS}"]
 
 
 @pytest.mark.parametrize("types", [(U8, U8), (S8, S8), (U8, F32), (S8, BF16)])
@@ -245,7 +247,7 @@ def test_integers_that_fit_into_no_word_before_they_are_cut_off(window: int, gro
 
 
 @pytest.mark.parametrize("types", [(U8, U8), (S8, S8)])
-@pytest.mark.parametrize("added", ["", "sum", "like dst", "channels"])
+@pytest.mark.parametrize("added", ["", "sum", U8, S8, F32, "channels"])
 @pytest.mark.parametrize(("window", "groups"), [(1, 1), (3, 1), (3, 33)])
 def test_post_ops(window: int, groups: int, added: str, types: tuple[str, str]) -> None:
     padding = NONE if window == 1 else PADDED
@@ -282,3 +284,9 @@ def test_threads_share_pixels_and_channels(shape: tuple[int, ...], threads: int)
 def test_others_are_left_to_the_library(case: Case) -> None:
     assert case.info().error == ""
     assert not case.own()
+
+
+def test_instructions() -> None:
+    """As with a processor that has AVX2 alone."""
+    if "avx512" in library.isa():
+        run_again(__file__, "AVX2", "test_post_ops or test_pixels or test_both_ends")
