@@ -26,18 +26,17 @@ def build(folder: Path, programs: list[str], sanitizers: str, with_onednn: bool 
     """Build ``programs`` of the folder beside this file (names without ``.cc``) into ``folder``.
 
     ``sanitizers`` is what ``-fsanitize`` takes; the first report ends a program.  Nothing is optimised,
-    since that takes longer than it saves.  Without oneDNN, its room of the runtime is left out, and neither
-    its headers nor its library are there.
+    since that takes longer than it saves, and what this processor never runs is not sanitized.  Without
+    oneDNN, its room of the runtime is left out, and neither its headers nor its library are there.
     """
-    flags = [*FLAGS, f"-iquote{RUNTIME}"]
-    if sanitizers:
-        flags += ["-O0", "-g1", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
+    plain = [*FLAGS, f"-iquote{RUNTIME}"]
+    sanitized = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"] if sanitizers else []
     libraries = ["-ldl"]
     left_out = {folder for folder in RUNTIME.rglob("ffi") if folder.is_dir()}
     if with_onednn:
         header = onednn_file("onednn-devel-cpu-gomp", "include/oneapi/dnnl/dnnl.hpp")
         shared = onednn_file("onednn-cpu-gomp", "libdnnl.so.3")
-        flags.append(f"-isystem{header.parents[2]}")
+        plain.append(f"-isystem{header.parents[2]}")
         libraries += [str(shared), f"-Wl,-rpath,{shared.parent}"]
     else:
         left_out.add(RUNTIME / "onednn")
@@ -45,7 +44,8 @@ def build(folder: Path, programs: list[str], sanitizers: str, with_onednn: bool 
 
     def compile_one(source: Path) -> str:
         target = str(folder / f"{source.stem}.o")
-        subprocess.run(["g++", *flags, "-c", str(source), "-o", target], check=True)
+        flags = [*plain, "-g1", *sanitized] if _runs_here(source) else plain
+        subprocess.run(["g++", *flags, "-O0", "-c", str(source), "-o", target], check=True)
         return target
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
@@ -54,8 +54,25 @@ def build(folder: Path, programs: list[str], sanitizers: str, with_onednn: bool 
     built = []
     for name, main in zip(programs, mains, strict=True):
         built.append(folder / name)
-        subprocess.run(["g++", *flags, *objects, main, *libraries, "-o", str(built[-1])], check=True)
+        linked = [*objects, main, *libraries, "-o", str(built[-1])]
+        subprocess.run(["g++", *plain, *sanitized, *linked], check=True)
     return built
+
+
+def _runs_here(source: Path) -> bool:
+    """Whether this processor runs a file: kernels have one for each set, of which it runs the widest."""
+    included = [Path(name) for name in re.findall(r'^#include "(/.+)"$', source.read_text(), re.MULTILINE)]
+    text = "\n".join(file.read_text() for file in included or [source])
+    if "#define MXPLAN_LANES" not in text:
+        return True
+    target = re.search(r'^#pragma GCC target\("(.+)"\)', text, re.MULTILINE)
+    wanted = set(target[1].split(",")) if target else set()
+    there = {flag.replace("_", "") for flag in Path("/proc/cpuinfo").read_text().split()}
+    return wanted <= there and _width(wanted) == _width(there)
+
+
+def _width(features: set[str]) -> int:
+    return 2 if "avx512f" in features else 1 if "avx2" in features else 0
 
 
 _NAMES_OF_THEIR_OWN = ("host", "kernels", "cudnn")

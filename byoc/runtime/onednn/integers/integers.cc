@@ -46,9 +46,8 @@ bool HasItsNumbers(StepBuilder* b) {
     const auto type = integer ? memory::data_type::s32 : memory::data_type::f32;
     const Dims& dims = b->Get(name).dims;
     const bool one = role != kBias && dims == Dims{1};
-    const bool each = role == kBias || role == kWeightsScale
-                          ? dims == Dims{channels} || dims == Dims{1, channels}
-                          : false;
+    const bool each = (role == kBias || role == kWeightsScale) &&
+                      (dims == Dims{channels} || dims == Dims{1, channels});
     if (b->Desc(name).get_data_type() != type || !(one || each)) return false;
   }
   if (!post_ops::HasPostOps(*b, post_ops::Types::kAny)) return false;
@@ -176,14 +175,8 @@ int64_t DepthOf(const DenseKernel& kernel, int64_t numbers) {
 // Bytes of one number of src where the kernel reads it.
 int64_t ItemOf(const DenseKernel& kernel) { return kFour / kernel.numbers; }
 
-// Filters that lie one behind the other in `through`, of `depth` numbers each, as what the kernel
-// reads.
-memory::desc FiltersOf(const DenseKernel& kernel, int64_t channels, int64_t depth) {
-  return MakeDesc({channels, depth}, memory::data_type::s8,
-                  kernel.widen ? "AB8b16a2b" : "AB4b16a4b");
-}
-
-// Numbers of src that one pixel of dst is made of lie one behind the other.
+// A pixel of dst is made of `numbers` of src, which lie one behind the other, as the weights of
+// each channel do in `filters`.
 void BuildPixels(StepBuilder* b, Kind kind, const DenseKernel& kernel, Dense product,
                  int64_t numbers, int64_t pixels, const memory::desc& filters) {
   constexpr int64_t kBlock = 16;  // numbers that filters are filled up to
@@ -193,9 +186,11 @@ void BuildPixels(StepBuilder* b, Kind kind, const DenseKernel& kernel, Dense pro
   const int threads = ThreadsFor(pixels * numbers * product.channels);
   const Pixels all = {pixels, numbers};
   const int64_t scratch = kernel.widen ? AlignUp(all.Together(product) * product.depth) : 0;
-  const memory::desc weights = FiltersOf(kernel, product.channels, numbers);
-  const Packing packing = {Packing::Kind::kReread, filters,
-                           MakeDesc({product.channels, numbers}, memory::data_type::s8, "ab")};
+  const auto matrix = [&](const char* tag) {
+    return MakeDesc({product.channels, numbers}, memory::data_type::s8, tag);
+  };
+  const memory::desc weights = matrix(kernel.widen ? "AB8b16a2b" : "AB4b16a4b");
+  const Packing packing = {Packing::Kind::kReread, filters, matrix("ab")};
   const std::vector<MemoryArgument> arguments = ArgumentsOf(b, weights, threads * scratch, packing);
   b->AddStage(MakePixels(product, all, scratch, kernel, NumbersOf(b), threads, arguments),
               NameOf(kind, kernel));
