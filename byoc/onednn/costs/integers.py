@@ -7,7 +7,8 @@ ResNet-50 and MobileNetV2 alone; all have channels last, since in other layouts 
     maximum over windows    0.30       moved bytes                           0.30
 
 Its two families of dense kernels take the same time, and so does code for AVX2 of each: twice as long as for
-AVX-512, and 1.6 times in depthwise convolutions.
+AVX-512, and 1.6 times in depthwise convolutions. Kernels of our own for AVX2 are taken to do so,
+too; on a Zen 3 ResNet-50 takes 0.61 of its time in float32.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def integer_share(facts: StepFacts) -> float:
         else:
             few = facts.shape("src")[1] // attrs.groups < _FEW_CHANNELS
             share, slow = _FEW if few else _PRODUCT, _NARROW
-        return share * own_share(facts) if is_own(facts) else share * (slow if narrow else 1.0)
+        return share * (own_share(facts) if is_own(facts) else 1.0) * (slow if narrow else 1.0)
     if isinstance(attrs, ir.MatMul | ir.InnerProduct):
         return _PRODUCT * (_NARROW if narrow else 1.0)
     return maxima_share(facts) if facts.info.family == MAXIMA else _MOVED

@@ -4,9 +4,8 @@
 //   kNumbers, kMostVectors, kPixelsBy[]   of src in a lane, of a panel, and by how many these are
 //   Ints LoadFactors(from)                weights of kLanes channels
 //   kGroupsAtOnce                         multiplied without a jump between them
-//   Ints Dot(Ints sum, Ints a, Ints b)    sum + the kNumbers products of each lane; a has numbers
-//   of
-//                                         src, unsigned ones where they are bytes, b has factors
+//   Ints Dot(Ints sum, Ints a, Ints b)    sum + the kNumbers products of each lane, of numbers of
+//                                         src, which are unsigned where they are bytes, and weights
 //   Ints FourOf(from), SomeOf(from, count)   bytes in each word, zeros behind `count` of them
 //   Vec Whole(Vec x)                      rounded, a half to the even integer
 //   Ints Nearest(Vec x)                   the same as integers, the least one where there is none

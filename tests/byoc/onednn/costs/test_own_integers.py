@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from costs_by_hand import info, rates
 
-from tvm_mxplan.byoc.onednn.costs.integers import float_info
+from tvm_mxplan.byoc.onednn.costs.integers import float_info, integer_share
 from tvm_mxplan.byoc.onednn.costs.own_integers import is_own, own_share
 from tvm_mxplan.byoc.onednn.costs.steps import cost
 from tvm_mxplan.core.program import program as ir
@@ -42,6 +42,17 @@ def facts(
     step = ir.Step("s", attrs, (*operands, ir.Operand("dst", 3)), ops)
     layouts = tuple(values[number].layout for _, number in operands_of(step))
     return StepFacts(ir.Program("p", values, (step,)), step, layouts, info(implementation))
+
+
+@pytest.mark.parametrize(
+    ("kind", "slow"),
+    [({}, 2.0), ({"channels": (3, 64), "window": 3}, 2.0), ({"channels": (64, 64), "groups": 64}, 1.6)],
+)
+def test_words_take_longer_than_bytes(kind: dict, slow: float) -> None:
+    family = "integers_dw" if "groups" in kind else "integers_windows" if "window" in kind else "integers_1x1"
+    words, four = (facts(f"{family}:{name}", **kind) for name in ("avx2_words", "avx512_vnni"))
+    assert is_own(words)
+    assert integer_share(words) == pytest.approx(slow * integer_share(four))
 
 
 def test_families() -> None:
