@@ -18,6 +18,7 @@ from typing import Any
 from tvm_mxplan.byoc.host.layout_rules import RULES as HOST_RULES
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
+from tvm_mxplan.byoc.onednn.rewrites.integer_products import IntegerProducts
 from tvm_mxplan.passes.layout.candidates import RulesOf
 
 from . import grammar
@@ -63,7 +64,10 @@ def run(work: Work, tell: Callable[[dict[str, Any]], None]) -> None:
     library.set_errata(False)
     backend = OneDNN()
     rules = rules_of(backend)
-    families = families_of(work.types, backend.lacks)
+    integers = IntegerProducts.of(backend.isa) is not IntegerProducts.NONE
+    families = families_of(
+        work.types, lambda dtype: "" if dtype == "int8" and integers else backend.lacks(dtype)
+    )
     lines = _lines(work)
     if not families:
         return
