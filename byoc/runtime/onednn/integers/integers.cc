@@ -88,16 +88,16 @@ Kind KindOf(StepBuilder* b) {
   return dense ? Kind::kWindows : Kind::kDepthwise;
 }
 
-// True where oneDNN multiplies bytes by no instruction that would be right.
-bool HasAvx2Alone() {
+// True where there is no instruction that adds up products of bytes exactly.
+bool MultipliesWords() {
   return HasIsa(dnnl::cpu_isa::avx2) && !HasIsa(dnnl::cpu_isa::avx2_vnni) &&
-         !HasIsa(dnnl::cpu_isa::avx512_core);
+         !HasIsa(dnnl::cpu_isa::avx512_core_vnni);
 }
 
 std::vector<DenseKernel> DenseKernels() {
   std::vector<DenseKernel> found;
   if (HasIsa(dnnl::cpu_isa::avx512_core_vnni)) found.push_back(Avx512VnniDense());
-  if (HasAvx2Alone()) found.push_back(Avx2Dense());
+  if (MultipliesWords()) found.push_back(Avx2Dense());
   return found;
 }
 
@@ -118,7 +118,7 @@ DenseKernel NamedDense(Kind kind, const std::string& name) {
 std::vector<DepthwiseKernel> DepthwiseKernels() {
   std::vector<DepthwiseKernel> found;
   if (HasIsa(dnnl::cpu_isa::avx512_core_vnni)) found.push_back(Avx512VnniDepthwise());
-  if (HasAvx2Alone()) found.push_back(Avx2Depthwise());
+  if (MultipliesWords()) found.push_back(Avx2Depthwise());
   return found;
 }
 
@@ -302,7 +302,7 @@ void Build(StepBuilder* b, const std::string& name) {
 }
 
 bool TakesRows(StepBuilder* b) {
-  if (!HasAvx2Alone() || !b->IsConstant("weights") || !HasItsNumbers(b)) return false;
+  if (!MultipliesWords() || !b->IsConstant("weights") || !HasItsNumbers(b)) return false;
   const Dims& dst = b->Get("dst").dims;
   for (const char* role : {"src", "weights", "dst"}) {
     const Dims& dims = b->Get(role).dims;

@@ -1,4 +1,4 @@
-"""Rows of 8-bit integers times a constant matrix by the runtime's own kernel, where there is AVX2 alone.
+"""Rows of 8-bit integers times a constant matrix by the runtime's own kernel, where there is AVX2 and no VNNI.
 
 Every run is held against the float64 reference by ``Builder.run_stored``; the library's own kernel, reference
 code there, has the same results but for numbers half way between two integers.
@@ -94,9 +94,9 @@ class Case:
         return self.builder().run_stored(*inputs, shape=(self.rows, self.columns))
 
 
-needs_avx2_alone = pytest.mark.skipif(
+needs_words = pytest.mark.skipif(
     Case().info().implementation != OWN,
-    reason=f"wants AVX2 and no AVX-512, oneDNN generates code for {library.isa()}",
+    reason=f"wants AVX2 and no VNNI, oneDNN generates code for {library.isa()}",
 )
 
 
@@ -115,7 +115,7 @@ def check(case: Case) -> np.ndarray:
     return ours
 
 
-@needs_avx2_alone
+@needs_words
 @pytest.mark.parametrize("types", [(U8, U8), (S8, S8), (U8, F32), (S8, U8)])
 @pytest.mark.parametrize("rows", [1, 2, 5, 6, 7, 49, 130])
 @pytest.mark.parametrize(("depth", "columns"), [(1, 1), (19, 7), (40, 16), (65, 17), (300, 130)])
@@ -123,27 +123,27 @@ def test_any_shape_and_types(depth: int, columns: int, rows: int, types: tuple[s
     check(Case(rows, depth, columns, types, (-4 if types[0] == S8 else 131, 5)))
 
 
-@needs_avx2_alone
+@needs_words
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("each", [False, True])
 def test_orders_and_scales_of_weights(each: bool, turned: bool) -> None:
     check(Case(9, 70, 33, each=each, turned=turned))
 
 
-@needs_avx2_alone
+@needs_words
 @pytest.mark.parametrize("layout", ["abcd", "acdb"])
 def test_samples_in_their_order(layout: str) -> None:
     check(Case(4, columns=35, sample=(12, 5, 3), layout=layout))
 
 
-@needs_avx2_alone
+@needs_words
 @pytest.mark.parametrize("added", [U8, S8, F32])
 @pytest.mark.parametrize("dst", [U8, S8, F32])
 def test_tensors_of_any_type_are_added(dst: str, added: str) -> None:
     check(Case(9, 70, 37, (U8, dst), (3, 5), added=added, post_ops=(GELU,)))
 
 
-@needs_avx2_alone
+@needs_words
 @pytest.mark.parametrize("shape", [(3, 500, 300), (200, 300, 700), (600, 64, 40)])
 def test_threads_change_nothing(shape: tuple[int, int, int]) -> None:
     results = []
@@ -153,7 +153,7 @@ def test_threads_change_nothing(shape: tuple[int, int, int]) -> None:
     assert all(np.array_equal(results[0], one) for one in results[1:])
 
 
-@needs_avx2_alone
+@needs_words
 def test_sums_at_the_ends_of_their_types_are_exact() -> None:
     """Instructions for pairs of bytes would cut them off."""
     b, depth, columns = Builder(), 64, 24
