@@ -1,4 +1,4 @@
-"""Rows of 8-bit integers times a constant matrix by the runtime's own kernel, where there is AVX2 and no VNNI.
+"""Rows of 8-bit integers times a constant matrix by the runtime's own kernel, for AVX2 without VNNI.
 
 Every run is held against the float64 reference by ``Builder.run_stored``; the library's own kernel, reference
 code there, has the same results but for numbers half way between two integers.
