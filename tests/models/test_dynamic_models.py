@@ -10,6 +10,7 @@ from quantized_models import QuantizedModel
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn import backend
+from tvm_mxplan.byoc.onednn.rewrites.integer_products import IntegerProducts
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.execution.executable import Executable
 from tvm_mxplan.report.inspection import decoded_programs
@@ -21,8 +22,9 @@ _PRODUCTS = (ir.Convolution, ir.MatMul, ir.InnerProduct)
 
 @pytest.fixture(autouse=True)
 def integers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Products of integers on every processor: without VNNI in oneDNN's reference code, which is right."""
+    """All products of integers on every processor: in oneDNN's reference code where no other is right."""
     monkeypatch.setattr(backend, "missing_type", lambda dtype, _isa: "")
+    monkeypatch.setattr(IntegerProducts, "of", classmethod(lambda cls, _isa: cls.ALL))
 
 
 def quantised(m: QuantizedModel, x: str) -> tuple[str, str, str]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from small_programs import Small, chain, fused, kinds
 
 from tvm_mxplan.byoc.onednn.rewrites.fusion import fuse
+from tvm_mxplan.byoc.onednn.rewrites.integer_products import IntegerProducts
 from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.byoc.rewrites.quantized.lower import lower
 from tvm_mxplan.core.program import program as ir
@@ -234,12 +236,23 @@ def test_a_conversion_and_its_inverse_are_nothing():
 def test_without_instructions_products_are_real():
     b = Quantized((2, 7, 6, 7), IMAGE)
     b.write_output(b.product(b.rounded(b.inputs[0]), 7), b.output)
-    after = fuse(b.finish(), list(b.constants), integers=False).program
+    after = fuse(b.finish(), list(b.constants), IntegerProducts.NONE).program
     assert types(after) == [
         ("quantization", "uint8"),
         ("quantization", "float32"),
         ("convolution", "float32"),
     ]
+
+
+@pytest.mark.parametrize("function", ["tanh", "elu"])
+def test_kernels_of_our_own_get_the_functions_that_they_have(function):
+    b = Quantized((2, 7, 6, 7), IMAGE)
+    y = b.eltwise(b.product(b.rounded(b.inputs[0]), 7), function)
+    b.write_output(y, b.output)
+    for integers, taken in ((IntegerProducts.ALL, True), (IntegerProducts.OWN, function == "tanh")):
+        after = fuse(b.finish(), list(b.constants), integers).program
+        (made,) = (step for step in after.steps if step.kind == "convolution")
+        assert made.is_quantized and bool(made.post_ops) == taken
 
 
 def test_steps_that_are_gone_are_passed_over():
