@@ -77,7 +77,7 @@ struct Depthwise {
 struct DenseKernel {
   const char* instructions = "";
   int64_t numbers = kFour;  // of src in kFour bytes
-  // Where these are two: `count` of them become words, which `run` reads as its src.
+  // Makes words of `count` numbers, which `run` reads as its src; null where it reads bytes.
   void (*widen)(const Source& src, const uint8_t* from, int64_t count, int16_t* to) = nullptr;
   // Pixels [begin, end) of all, and channels from a block's first one on.
   void (*run)(const Dense& product, int64_t begin, int64_t end, int64_t first_channel,
