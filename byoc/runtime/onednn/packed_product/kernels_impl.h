@@ -73,8 +73,8 @@ inline void FetchNext(const Product& product, const float* panel, int64_t share,
   for (int64_t i = lines * share / shares; i < end; ++i) __builtin_prefetch(next + i * kLine, 0, 2);
 }
 
-// Where a tile's results will be written, while it is summed: a write that waits for memory holds
-// up those behind it.
+// Asks for the lines of a tile's results while it is summed: a write that waits for memory holds up
+// those behind it.
 inline void FetchResults(const Product& product, int64_t row, int64_t rows, int64_t column) {
   for (int64_t r = 0; r < rows; ++r) {
     const float* results = product.dst + (row + r) * product.columns + column;
