@@ -8,6 +8,9 @@ _BFLOAT16 = ("bf16", "fp16", "amx")
 _INT8 = ("vnni", *_BFLOAT16)
 """Likewise of those that multiply integers of 8 bits, with sums that do not saturate."""
 
+_WORDS = ("avx2",)
+"""Those for which kernels of our own multiply integers, as words of 16 bits."""
+
 _OWN_INT8 = "kernels of our own take convolutions, dense and depthwise, and rows times a matrix"
 
 
@@ -23,7 +26,12 @@ def missing_type(dtype: str, isa: str) -> str:
         if any(part in isa for part in _INT8):
             return ""
         why = f"oneDNN generates code for {name}, int8 wants avx512_core_vnni or above"
-        return f"{why}; {_OWN_INT8}" if name == "avx2" else why
+        return f"{why}; {_OWN_INT8}" if multiplies_words(isa) else why
     if dtype == "bfloat16":
         return f"oneDNN generates code for {name}, bfloat16 wants avx512_core_bf16 or above"
     return f"oneDNN is used for float32, bfloat16 and int8, not for {dtype}"
+
+
+def multiplies_words(isa: str) -> bool:
+    """Whether kernels of our own stand in for oneDNN's products of integers, which saturate there."""
+    return isa.removeprefix("cpu_isa_") in _WORDS

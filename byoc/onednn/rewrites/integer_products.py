@@ -15,7 +15,7 @@ from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Shape
 
-from ..element_types import missing_type
+from ..element_types import missing_type, multiplies_words
 from .squeeze_excite import FUNCTIONS
 
 _MOST_WINDOW, _MOST_STRIDE = 16, 8
@@ -37,7 +37,7 @@ class IntegerProducts(Enum):
         """Those of an instruction set as oneDNN names it."""
         if not missing_type("int8", isa):
             return cls.ALL
-        return cls.OWN if isa.removeprefix("cpu_isa_") == "avx2" else cls.NONE
+        return cls.OWN if multiplies_words(isa) else cls.NONE
 
     def takes(self, graph: Graph, step: ir.Step) -> bool:
         """Whether a product of integers, which has no post-ops yet, is one of them."""

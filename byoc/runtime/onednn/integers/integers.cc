@@ -167,11 +167,6 @@ int ThreadsFor(int64_t products) {
       std::clamp<int64_t>(products / kProductsOfThread, 1, omp_get_max_threads()));
 }
 
-// Bytes of src, once it is widened, in which so many numbers of it stand, zeros behind them.
-int64_t DepthOf(const DenseKernel& kernel, int64_t numbers) {
-  return (numbers + kernel.numbers - 1) / kernel.numbers * kFour;
-}
-
 // Bytes of one number of src where the kernel reads it.
 int64_t ItemOf(const DenseKernel& kernel) { return kFour / kernel.numbers; }
 
@@ -180,7 +175,7 @@ int64_t ItemOf(const DenseKernel& kernel) { return kFour / kernel.numbers; }
 void BuildPixels(StepBuilder* b, Kind kind, const DenseKernel& kernel, Dense product,
                  int64_t numbers, int64_t pixels, const memory::desc& filters) {
   constexpr int64_t kBlock = 16;  // numbers that filters are filled up to
-  product.depth = kernel.widen ? DepthOf(kernel, numbers) : numbers;
+  product.depth = numbers * ItemOf(kernel);
   product.channels = b->Get("dst").dims[1];
   product.weights_block = (numbers + kBlock - 1) / kBlock * kBlock * kLane;
   const int threads = ThreadsFor(pixels * numbers * product.channels);
@@ -222,7 +217,7 @@ void BuildWindows(StepBuilder* b, const DenseKernel& kernel) {
   const int64_t item = ItemOf(kernel);
   Dense product;
   product.rows = window[2];
-  product.depth = DepthOf(kernel, row);  // behind a row weights are 0
+  product.depth = (row * item + kFour - 1) / kFour * kFour;  // behind a row weights are 0
   product.channels = dst[1];
   product.weights_row = product.depth / item * kLane;
   product.weights_block = product.rows * product.weights_row;
@@ -290,6 +285,10 @@ std::vector<std::string> NamesFor(StepBuilder* b) {
   return names;
 }
 
+bool IsFirst(StepBuilder* b, const std::vector<std::string>& names) {
+  return MultipliesWords() && !names.empty() && !b->Refuses(names.front());
+}
+
 void Build(StepBuilder* b, const std::string& name) {
   const Kind kind = KindOf(b);
   if (kind == Kind::kDepthwise) return BuildDepthwise(b, NamedDepthwise(name));
@@ -302,14 +301,14 @@ void Build(StepBuilder* b, const std::string& name) {
 }
 
 bool TakesRows(StepBuilder* b) {
-  if (!MultipliesWords() || !b->IsConstant("weights") || !HasItsNumbers(b)) return false;
+  if (!b->IsConstant("weights") || !HasItsNumbers(b)) return false;
   const Dims& dst = b->Get("dst").dims;
   for (const char* role : {"src", "weights", "dst"}) {
     const Dims& dims = b->Get(role).dims;
     if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return false;
   }
   return dst.size() == 2 && TagOf(b->Desc("dst")) == "ab" &&
-         !b->Refuses(NameOf(Kind::kRows, Avx2Dense()));
+         IsFirst(b, {NameOf(Kind::kRows, Avx2Dense())});
 }
 
 void BuildRows(StepBuilder* b, const memory::desc& filters) {

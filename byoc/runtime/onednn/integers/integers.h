@@ -13,6 +13,10 @@ namespace mxplan::integers {
 // The names of the kernels that compute the step as it stands, layouts included.
 std::vector<std::string> NamesFor(StepBuilder* b);
 
+// Whether the first of these names is what runs the step unless another is asked for: oneDNN has
+// nothing but reference code that would be right.
+bool IsFirst(StepBuilder* b, const std::vector<std::string>& names);
+
 // Builds the step by the kernels of one of these names.
 void Build(StepBuilder* b, const std::string& name);
 

@@ -153,9 +153,7 @@ class PixelsStage final : public IntegerStage {
     const int64_t line = pixel / product.line, at = pixel % product.line;
     const uint8_t* from = product.src.data + line / product.lines * product.src_image +
                           line % product.lines * product.src_line + at * product.src_pixel;
-    auto* words = reinterpret_cast<int16_t*>(to);
-    kernel_.widen(product.src, from, pixels_.numbers, words);
-    std::fill(words + pixels_.numbers, reinterpret_cast<int16_t*>(to + product.depth), int16_t{});
+    kernel_.widen(product.src, from, pixels_.numbers, reinterpret_cast<int16_t*>(to));
   }
 
   Dense product_;

@@ -177,6 +177,9 @@ void BuildConvolution(StepBuilder* b) {
   };
   if (wants(narrow)) return grouped::Build(b, preferred);
   if (wants(integers)) return integers::Build(b, preferred);
+  if (preferred.empty() && integers::IsFirst(b, integers)) {
+    return integers::Build(b, integers.front());
+  }
   if (wants(few)) return windows::Build(b, preferred);
   b->Prefer(preferred);
   for (const auto* own : {&narrow, &integers, &few}) {
