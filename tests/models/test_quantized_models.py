@@ -214,6 +214,16 @@ def test_tensors_behind_integers(algorithm: str, shape: tuple[int, ...]) -> None
     assert products(executable) == (1, 1)
 
 
+@pytest.mark.parametrize("layouts", ["any", "naive", "channels_last"])
+def test_other_ways_to_choose_layouts(layouts: str) -> None:
+    """Channels last are what kernels of integers read, whoever chooses them."""
+    needs_integers()
+    made = QuantizedModel()
+    y = made.rounded(made.conv(made.rounded(made.input("x", IMAGE), U8), (19, 24)), FINE)
+    executable = tvm_mxplan.compile(made.finish(y), options={"layouts": layouts})
+    assert products(executable) == (1, 1) and "ref:any" not in str(executable.report)
+
+
 @pytest.mark.parametrize("shape", [(3, 13, 35), (35,), (3, 1, 35), (13, 35), (3, 13, 1)])
 def test_tensors_behind_rows_of_integers(shape: tuple[int, ...]) -> None:
     needs_integers()
