@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import numpy as np
 import pytest
@@ -31,6 +32,23 @@ def without(told: StepInfo) -> Iterator[None]:
         yield
     finally:
         library.forget_refusals()
+
+
+class Case(Protocol):
+    """One step that runs on drawn numbers."""
+
+    def info(self) -> StepInfo: ...
+    def run(self) -> Array: ...
+
+
+def with_and_without(case: Case, own: str) -> tuple[Array, Array]:
+    """Results of the implementation ``own``, which runs a step, and of what the library has in its place."""
+    told = case.info()
+    assert told.implementation == own
+    ours = case.run()
+    with without(told):
+        assert case.info().implementation != own
+        return ours, case.run()
 
 
 def info(b: Builder) -> StepInfo:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from less_instructions import run_again
 from program_builder import Array, Builder, call
-from single_steps import without
+from single_steps import with_and_without
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
@@ -92,12 +92,7 @@ needs_instructions = pytest.mark.skipif(
 
 def check(case: Case) -> None:
     """Beside float64, what the library gives but for one rounding of the result."""
-    info = case.info()
-    assert info.implementation == OWN
-    ours = case.run().astype("float64")
-    with without(info):
-        assert case.info().implementation != OWN
-        theirs = case.run().astype("float64")
+    ours, theirs = (one.astype("float64") for one in with_and_without(case, OWN))
     one = 2.0**-7 if case.types[1] == BF16 else 2.0**-22
     assert np.all(np.abs(ours - theirs) <= one * (1e-2 + np.abs(theirs)) + 1e-6)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from less_instructions import run_again
 from program_builder import Builder
-from single_steps import without
+from single_steps import with_and_without
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.description import StepInfo
@@ -101,12 +101,7 @@ needs_words = pytest.mark.skipif(
 
 
 def check(case: Case) -> np.ndarray:
-    info = case.info()
-    assert info.implementation == OWN
-    ours = case.run()
-    with without(info):
-        assert case.info().implementation != OWN
-        theirs = case.run()
+    ours, theirs = with_and_without(case, OWN)
     apart = np.abs(ours.astype("float64") - theirs)
     if case.types[1] == F32:
         assert np.all(apart <= 2e-6 * (1 + np.abs(theirs)))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from less_instructions import run_again
 from program_builder import Array, Builder
-from single_steps import without
+from single_steps import with_and_without
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.description import StepInfo
@@ -94,12 +94,7 @@ needs_avx2_alone = pytest.mark.skipif(
 
 def check(case: Case) -> None:
     """The kernel runs, and gives what the library gives, which sums in another order."""
-    info = case.info()
-    assert info.implementation == OWN
-    ours = case.run().astype("float64")
-    with without(info):
-        assert case.info().implementation != OWN
-        theirs = case.run().astype("float64")
+    ours, theirs = with_and_without(case, OWN)
     np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-5)
 
 
