@@ -20,7 +20,7 @@ THREADS, CALLS = 8, 10_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """What calls from several threads came to: threads with a wrong answer, bytes by which memory grew."""
+    """Calls from several threads: those with a wrong answer, bytes by which memory grew, and counts."""
 
     wrong: set[int]
     growth: int
