@@ -14,7 +14,7 @@ from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
-from .names import GEMM
+from .names import ANY_WINDOW, GEMM
 from .vectors import VECTOR, VECTORS, positions, vector_of, whole
 
 NARROW = "grouped"
@@ -24,7 +24,7 @@ MEASURED_CHANNELS, MEASURED_WINDOW = 16, 3
 STORED = 16
 """Inputs that could be multiplied while a vector of results is begun, put through post-ops and stored, in
 oneDNN's kernel for any window: a few do not hide it, as in groups and on images of three channels."""
-_MEASURED_SETS = ("avx512", "avx2")
+_MEASURED_FAMILIES, _MEASURED_SETS = (ANY_WINDOW, "brgconv", NARROW), ("avx512", "avx2")
 _LOADED = 0.65
 """The reach of kernels of oneDNN that were not measured: a share of the vectors that the machine multiplies
 in a second with the instruction set that multiplies most of them."""
@@ -43,7 +43,7 @@ the groups in a vector, is fetched and put away; scaled to what was measured."""
 def rate_in_groups(implementation: Implementation) -> str:
     """The name of a kernel's rate in narrow groups, '' where none is measured."""
     family, instruction_set = implementation.family, implementation.instruction_set
-    measured = family in ("jit", NARROW) and instruction_set in _MEASURED_SETS
+    measured = family in _MEASURED_FAMILIES and instruction_set in _MEASURED_SETS
     return _rate(implementation.name) if measured else ""
 
 
@@ -57,19 +57,23 @@ def narrowed(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution) -> str:
     return info.instruction_set if max(inputs, outputs) >= VECTOR else next(fitting, info.instruction_set)
 
 
-def loaded(facts: StepFacts, instructions: str, machine: MachineRates) -> float:
-    """Of the rate of an instruction set, what kernels reach that load something for each product."""
+def loaded(facts: StepFacts, instructions: str, machine: MachineRates, share: float) -> float:
+    """Of the rate of an instruction set, what kernels reach that load something for each product.
+
+    Those that were not measured reach a share of ``share``, which they reach in one group.
+    """
     info, dtype = facts.info, facts.dtype("src")
     if info.family == GEMM or info.instruction_set == "sse41":  # which multiplies and adds apart
-        return _LOADED
+        return share * _LOADED
     measured = machine.kernel_gflops(_rate(info.implementation))
     if measured is not None:
-        terms = MEASURED_CHANNELS * MEASURED_WINDOW**2  # beside which results were stored as well
-        return min(1.0, measured / _peak(machine, info.instruction_set)) * (terms + STORED) / terms
+        terms = MEASURED_CHANNELS * MEASURED_WINDOW**2
+        stored = STORED if info.family == ANY_WINDOW else 0  # beside the terms: it was measured as well
+        return min(1.0, measured / _peak(machine, info.instruction_set)) * (terms + stored) / terms
     rates = {lanes: machine.gflops(dtype, name) / lanes for name, lanes in VECTORS.items()}
     rates[VECTOR] = machine.gflops(dtype) / VECTOR
     own = VECTORS.get(instructions, VECTOR)
-    return min(1.0, _LOADED * max(rates.values()) / rates[own])
+    return share * min(1.0, _LOADED * max(rates.values()) / rates[own])
 
 
 def scattered_us(facts: StepFacts, machine: MachineRates) -> float:

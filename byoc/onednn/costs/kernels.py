@@ -25,7 +25,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
 from .groups import NARROW, STORED, loaded, narrow_groups, narrowed
-from .names import GEMM
+from .names import ANY_WINDOW, GEMM
 from .vectors import VECTOR, VECTORS, positions, vector_of, whole
 
 _ROW_PRODUCT, _PACKED_PRODUCT = "row_product", "packed_product"
@@ -63,7 +63,7 @@ _CONVOLUTIONS = (
     (GEMM, None, Reach(0.3, 1.0)),
 )
 # The kernel for any window, of one pixel: it reads its weights less well than those made for that.
-_ANY_WINDOW, _ANY_WINDOW_OF_ONE = "jit", Reach(0.85, 1.2, 1.9)
+_ANY_WINDOW_OF_ONE = Reach(0.85, 1.2, 1.9)
 _WEIGHT_GRADIENTS = (
     ("jit_1x1", True, Reach(0.9, 0.4)),
     ("jit_1x1", False, Reach(0.7, 0.9)),
@@ -281,8 +281,8 @@ def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution, mac
         vector = VECTOR if wide else VECTORS.get(instructions, VECTOR)
         outputs = attrs.groups * whole(-(-outputs // attrs.groups), vector)
         if attrs.groups > 1:
-            share *= loaded(facts, instructions, machine)
-    terms = inputs * window + (STORED if info.family == _ANY_WINDOW else 0)
+            share = loaded(facts, instructions, machine, share)
+    terms = inputs * window + (STORED if info.family == ANY_WINDOW else 0)
     called = attrs.groups * src[0] * _PRODUCT_OF_GROUP if attrs.groups > 1 and info.family == GEMM else 0.0
     return 2.0 * pixels * outputs * terms / share + called * _cycle(machine)
 
@@ -316,7 +316,7 @@ def _turns(facts: StepFacts) -> bool:
 def _reach(facts: StepFacts) -> Reach:
     of_weights = isinstance(facts.step.attrs, ir.ConvolutionBackwardWeights)
     image, table = ("src", _WEIGHT_GRADIENTS) if of_weights else ("dst", _CONVOLUTIONS)
-    if facts.info.family == _ANY_WINDOW and not of_weights and _is_pointwise(facts):
+    if facts.info.family == ANY_WINDOW and not of_weights and _is_pointwise(facts):
         return _ANY_WINDOW_OF_ONE
     reach = _of(facts.info.family, bool(facts.layout(image).blocks), table)
     if _is_depthwise(facts.info) and facts.info.instruction_set in VECTORS:

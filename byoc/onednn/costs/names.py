@@ -11,7 +11,8 @@ import functools
 
 from tvm_mxplan.core.description import Implementation
 
-GEMM = "gemm"
+ANY_WINDOW, GEMM = "jit", "gemm"
+"""Families: the kernel for any window, and products of matrices."""
 _SETS = {"avx512": "avx512", "avx2": "avx2", "avx": "avx2", "sse41": "sse41", "sse2": "sse41"}
 """Instruction sets by what their names in oneDNN begin with, the longest first."""
 _REORDERS = frozenset(("jit:uni", "jit:blk", "jit_direct_copy:uni", "simple:any"))

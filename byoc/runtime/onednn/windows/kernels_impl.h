@@ -89,6 +89,17 @@ struct Panel {
     Put(to, v, x);
   }
 
+  // The same of all sums, out of line: post-ops are too much code to stand behind every sum.
+  template <typename Dst>
+  __attribute__((noinline)) void FinishAll(const Vec (*sums)[kVectors], int64_t pixels,
+                                           int64_t at) const {
+    for (int64_t p = 0; p < pixels; ++p) {
+      for (int64_t v = 0; v < kVectors; ++v) {
+        Finish<Dst>(sums[p][v], v, at + p * lines.pixel + v * lines.vector);
+      }
+    }
+  }
+
   // Post-ops that cut at both ends; what is no number stays.
   template <typename Dst>
   MXPLAN_INLINE void Cut(Vec x, int64_t v, int64_t at) const {
@@ -130,18 +141,20 @@ struct Panel {
                                 factors_of + lines.pairs * kGroupBytes, sums);
       }
     }
+    // With an address, which sums must not have to stay in registers.
+    [[maybe_unused]] Vec kept[kPixels][kVectors];
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) {
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
-        const int64_t to = at + p * lines.pixel + v * lines.vector;
         if constexpr (kCut) {
-          Cut<Dst>(sums[p][v], v, to);
+          Cut<Dst>(sums[p][v], v, at + p * lines.pixel + v * lines.vector);
         } else {
-          Finish<Dst>(sums[p][v], v, to);
+          kept[p][v] = sums[p][v];
         }
       }
     }
+    if constexpr (!kCut) FinishAll<Dst>(kept, kPixels, at);
   }
 
   template <bool kCut, typename Dst>
