@@ -34,7 +34,7 @@ from ..execution.threads import threads
 from ..export.files import whole_file
 
 FOLDER = "machine"
-SCHEMA = 3
+SCHEMA = 4
 """Of what is measured; count it up when that changes."""
 ROUNDS = 3
 _LIMIT = 1 << 20

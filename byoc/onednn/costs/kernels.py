@@ -26,7 +26,7 @@ from tvm_mxplan.core.step_facts import StepFacts
 
 from .groups import NARROW, STORED, loaded, narrow_groups, narrowed
 from .names import ANY_WINDOW, GEMM
-from .vectors import VECTOR, VECTORS, positions, vector_of, whole
+from .vectors import VECTOR, VECTORS, has_narrow_vectors, positions, vector_of, whole
 
 _ROW_PRODUCT, _PACKED_PRODUCT = "row_product", "packed_product"
 # Depthwise kernels of narrow vectors load more often.
@@ -74,6 +74,16 @@ _WEIGHT_GRADIENTS = (
 )
 _WINDOWED = (ir.Convolution, ir.Deconvolution, ir.ConvolutionBackwardWeights)
 _OTHER_CONVOLUTIONS = Reach(0.8, 1.0)
+# Of these shares, what families reach where no vectors are wider than AVX2's, by how their names begin:
+# read off networks on Zen 3, layer by layer beside jit_1x1 in blocks; see docs/figures/avx2.md.
+_ON_AVX2 = (
+    ("jit_1x1", 1.0),
+    ("brgconv_1x1", 0.8),
+    ("brgconv", 0.8),
+    ("brdgmm_dw", 0.65),
+    ("jit_dw", 1.0),
+    (ANY_WINDOW, 0.75),
+)
 _PRODUCTS = Reach(1.05, 1.2, 1.3)
 _GEMM = Reach(0.3, 1.4, 1.3)
 # Our own for AVX2, on Zen 3: 55 to 70 of the 85 GFLOP/s of a small 1x1 convolution, weights from memory.
@@ -269,6 +279,8 @@ def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution, mac
     if info.family == NARROW:
         return narrow_groups(facts, attrs.groups, machine)
     share = _reach(facts).share
+    if has_narrow_vectors(machine):
+        share *= next((part for name, part in _ON_AVX2 if info.family.startswith(name)), 1.0)
     if facts.step.has_depthwise:
         # Pointwise at every position of the source, then a window of 3x3 for each element of the result.
         operations = 2.0 * positions(src) * inputs * whole(outputs, vector_of(info))

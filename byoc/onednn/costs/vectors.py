@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.machine import MachineRates
 
 VECTOR = 16
 VECTORS = {"avx2": 8, "sse41": 4}
@@ -14,6 +15,11 @@ VECTORS = {"avx2": 8, "sse41": 4}
 def vector_of(info: StepInfo) -> int:
     """Channels that an implementation computes at once."""
     return VECTORS.get(info.instruction_set, VECTOR)
+
+
+def has_narrow_vectors(machine: MachineRates) -> bool:
+    """Whether no instruction set of a machine has wider vectors than AVX2."""
+    return all(one.instruction_set in VECTORS for one in machine.compute)
 
 
 def whole(channels: int, vector: int) -> int:

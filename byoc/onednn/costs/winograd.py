@@ -13,11 +13,14 @@ from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
+from .vectors import has_narrow_vectors
+
 _TILES: dict[ir.ConvolutionAlgorithm, int] = {"winograd_f2": 2, "winograd_f4": 4}
 _COMPUTED = "float32"  # in transforms and products, whatever type images are in
 _ITEM = item_bytes(_COMPUTED)  # of filters and patches
 _CHANNELS = 16  # rows of patches are padded to multiples of it
 _EFFICIENCY, _COLUMNS = 1.0, 4.0  # of the matrix products: less where they have few columns
+_ON_AVX2 = 0.5  # of that, where oneDNN has products by gemm alone, which packs filters in every call
 _START_FORKS, _GROUP_FORKS = 20.0, 2.0  # to begin the products of a convolution, and of each of its groups
 _PASSES = 4.0  # of the patches through the nearest cache
 _SHOWN = 0.5  # of what threads exchange
@@ -43,7 +46,8 @@ def winograd_us(
     tiles = images * -(-height // size) * -(-width // size)
     elements = groups * (size + filter_size - 1) ** 2
     rows, columns = _padded(src_channels // groups), _padded(channels // groups)
-    rate = machine.gflops(_COMPUTED) * _EFFICIENCY * columns / (columns + _COLUMNS)
+    efficiency = _EFFICIENCY * (_ON_AVX2 if has_narrow_vectors(machine) else 1.0)
+    rate = machine.gflops(_COMPUTED) * efficiency * columns / (columns + _COLUMNS)
     products = 2.0 * elements * tiles * rows * columns / rate / 1e3
     filters = 1.0 * _ITEM * elements * rows * columns / machine.memory.read / 1e3
     if not facts.is_constant("weights"):
