@@ -10,9 +10,9 @@ from typing import Any
 import tvm_mxplan
 from tvm_mxplan.core.program.program import Program
 from tvm_mxplan.report.inspection import decoded_programs
-from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.reference import onnxruntime_outputs, worst_relative_l2
 
+from ..inputs.named import network
 from .schedule import rotated
 
 TEN = (
@@ -40,8 +40,7 @@ def median_times(
 
     Variants whose regions run the same programs are one, and have the same median.
     """
-    model = zoo.load(name, batch=batch)
-    inputs = zoo.random_inputs(model)
+    model, inputs = network(name, batch)
     expected = onnxruntime_outputs(model, inputs)
     calls: dict[str, Callable[[], object]] = {}
     same: dict[str, str] = {}

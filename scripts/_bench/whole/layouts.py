@@ -1,5 +1,6 @@
 """The command line of scripts/bench layouts: one model under every layout policy, taking turns.
 
+Models are published ones or, by their names, those of today (`--zoo modern` of bench models exports them).
 For each policy the median latency as a ratio to that of ``cost``, and the share of its steps' time that goes
 into reorders, ours and oneDNN's.
 """
@@ -14,10 +15,10 @@ from pathlib import Path
 import tvm_mxplan
 from tvm_mxplan.core.policies import POLICIES
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
 from ..harness.variants import median_times
+from ..inputs.named import network
 from ..steps.profile import TimedStep, share_of, time_steps
 
 MODELS = "bvlc_alexnet,densenet121,inception_v1,inception_v2,resnet50,shufflenet,squeezenet,vgg19,zfnet512"
@@ -49,7 +50,7 @@ def _ratio(medians: Mapping[str, float], policy: str) -> str:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench layouts", description=__doc__)
-    parser.add_argument("--models", default=MODELS, help="comma-separated (the nine light ones)")
+    parser.add_argument("--models", default=MODELS, help="comma-separated, published or of today (nine)")
     parser.add_argument("--batch", default="1,8", help="batches (1,8)")
     parser.add_argument("--rounds", type=int, default=15, help="turns of each policy (15)")
     parser.add_argument("--policies", type=_policies, default=POLICIES, help="beside cost (all)")
@@ -66,6 +67,6 @@ def _policies(text: str) -> tuple[str, ...]:
 
 def timed_steps(name: str, batch: int, policy: str) -> list[TimedStep]:
     """The steps of steady calls."""
-    model = zoo.load(name, batch=batch)
+    model, inputs = network(name, batch)
     executable = tvm_mxplan.compile(model, options={"layouts": policy})
-    return time_steps(executable, zoo.random_inputs(model, batch=batch), _CALLS)
+    return time_steps(executable, inputs, _CALLS)
