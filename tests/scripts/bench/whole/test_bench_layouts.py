@@ -5,10 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
+
+from tvm_mxplan.testing import zoo
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "scripts"))
 
+from _bench.inputs import modern, named
 from _bench.whole import layouts
 
 
@@ -36,3 +40,21 @@ def test_unknown_policies_are_refused(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit):
         layouts.main(["--policies", "fast"])
     assert "no policy 'fast'; there are cost, any" in capsys.readouterr().err
+
+
+def test_networks_of_today_go_by_their_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "levit.onnx"
+    onnx.save(zoo.load(zoo.TINY), path)
+    asked = []
+
+    def model(_exports: modern.Exports, name: str, batch: int) -> Path:
+        asked.append((name, batch))
+        return path
+
+    monkeypatch.setattr(modern.Exports, "model", model)
+    found, inputs = named.network("levit_128s", 1)
+    assert asked == [("levit_128s", 1)]
+    assert found == onnx.load(path)
+    assert [array.shape for array in inputs.values()] == [(1, 3, 224, 224)]
+    published, _ = named.network(zoo.TINY, 2)
+    assert published == zoo.load(zoo.TINY, batch=2) and len(asked) == 1
