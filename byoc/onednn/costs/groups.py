@@ -60,16 +60,21 @@ def narrowed(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution) -> str:
 def loaded(facts: StepFacts, instructions: str, machine: MachineRates, share: float) -> float:
     """Of the rate of an instruction set, what kernels reach that load something for each product.
 
-    Those that were not measured reach a share of ``share``, which they reach in one group.
+    Where nothing was measured, a share of ``share``, which they reach in one group.
     """
     info, dtype = facts.info, facts.dtype("src")
     if info.family == GEMM or info.instruction_set == "sse41":  # which multiplies and adds apart
         return share * _LOADED
     measured = machine.kernel_gflops(_rate(info.implementation))
     if measured is not None:
-        terms = MEASURED_CHANNELS * MEASURED_WINDOW**2
-        stored = STORED if info.family == ANY_WINDOW else 0  # beside the terms: it was measured as well
-        return min(1.0, measured / _peak(machine, info.instruction_set)) * (terms + stored) / terms
+        reached = min(1.0, measured / _peak(machine, info.instruction_set))
+        if info.family == ANY_WINDOW:
+            terms = MEASURED_CHANNELS * MEASURED_WINDOW**2  # beside which results were stored as well
+            return reached * (terms + STORED) / terms
+        # Products of matrices wait when they begin: the less, the more channels a group has.
+        dense = max(share, reached)
+        waiting = (1 / reached - 1 / dense) * MEASURED_CHANNELS / facts.shape("weights")[2]
+        return 1 / (1 / dense + waiting)
     rates = {lanes: machine.gflops(dtype, name) / lanes for name, lanes in VECTORS.items()}
     rates[VECTOR] = machine.gflops(dtype) / VECTOR
     own = VECTORS.get(instructions, VECTOR)
