@@ -13,7 +13,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def alone(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def in_own_process(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """The result of a module-level function in a fresh process; its arguments have to be picklable."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(function, *args, **kwargs).result()

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tvm
-from own_process import alone, resident
+from own_process import in_own_process, resident
 
 import tvm_mxplan
 from tvm_mxplan.testing import zoo
@@ -28,13 +28,14 @@ class Outcome:
     calls: int
 
 
-def call_from_threads(library: Path) -> Outcome:
+def call_from_threads(folder: Path) -> Outcome:
     """Calls a library of TINY from threads with inputs of their own, whose answers one thread took before."""
     model = zoo.load(zoo.TINY)
-    ex = tvm_mxplan.load(library)
-    inputs = [zoo.random_inputs(model, seed=seed) for seed in range(THREADS)]
     compiled = tvm_mxplan.compile(model)
     assert compiled.report.regions
+    compiled.export(folder / "tiny.so")
+    ex = tvm_mxplan.load(folder / "tiny.so")
+    inputs = [zoo.random_inputs(model, seed=seed) for seed in range(THREADS)]
     expected = [compiled(**each)[0].numpy() for each in inputs]
     wrong: set[int] = set()
     finished = threading.Barrier(THREADS + 1)
@@ -71,8 +72,7 @@ def call_from_threads(library: Path) -> Outcome:
 
 @pytest.mark.slow
 def test_eight_machines_on_one_module(tmp_path: Path) -> None:
-    tvm_mxplan.compile(zoo.load(zoo.TINY)).export(tmp_path / "tiny.so")
-    outcome = alone(call_from_threads, tmp_path / "tiny.so")
+    outcome = in_own_process(call_from_threads, tmp_path)
     assert not outcome.wrong
     assert outcome.calls == CALLS + CALLS // 5
     assert 1 <= outcome.contexts <= THREADS

@@ -50,7 +50,7 @@ def rate_in_groups(implementation: Implementation) -> str:
 def narrowed(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution) -> str:
     """The instruction set whose vectors a kernel fills: groups of few channels take narrow ones."""
     info = facts.info
-    if attrs.groups == 1 or info.family != "jit" or info.instruction_set in VECTORS:
+    if attrs.groups == 1 or info.family != ANY_WINDOW or info.instruction_set in VECTORS:
         return info.instruction_set
     outputs, inputs = facts.shape("weights")[1:3]
     fitting = (name for name, lanes in VECTORS.items() if inputs % lanes == 0 and outputs % lanes == 0)
@@ -60,7 +60,9 @@ def narrowed(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution) -> str:
 def loaded(facts: StepFacts, instructions: str, machine: MachineRates, share: float) -> float:
     """Of the rate of an instruction set, what kernels reach that load something for each product.
 
-    Where nothing was measured, a share of ``share``, which they reach in one group.
+    Parameters
+    ----------
+    share : what they reach in one group.
     """
     info, dtype = facts.info, facts.dtype("src")
     if info.family == GEMM or info.instruction_set == "sse41":  # which multiplies and adds apart

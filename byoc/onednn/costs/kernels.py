@@ -7,6 +7,8 @@ convolution reaches.
     share     of the peak at which a family computes when nothing else limits it
     shown     of the time in which threads exchange images, what is not hidden behind the arithmetic
     passes    how many times weights are read, as it were, at 33 GB/s: once, and what kernels wait beyond it
+    on_avx2   of the share, what the family's code for AVX2 reaches where no vectors are wider: beside jit_1x1
+              in blocks, on Zen 3; see docs/figures/avx2.md
 
 Output channels come in whole vectors in every layout: with AVX-512, 24 take as long as 32.  With AVX2 they
 take as long as 24, which pays where its peak is nearly as high, though not in groups.
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.element_types import item_bytes
@@ -40,6 +42,7 @@ class Reach:
     share: float
     shown: float
     passes: float = 1.3
+    on_avx2: float = 1.0
 
 
 _ONE_ROW = Reach(10.0, 0.0, 1.3)
@@ -49,13 +52,13 @@ _DEPTHWISE = (
 )
 _CONVOLUTIONS = (
     # Beginning of the family, whether the result is in blocks (None: either), what it reaches.
-    ("brgconv_1x1", None, Reach(1.06, 0.55, 1.7)),
+    ("brgconv_1x1", None, Reach(1.06, 0.55, 1.7, on_avx2=0.8)),
     ("jit_1x1", True, Reach(0.97, 0.4, 1.5)),
     ("jit_1x1", False, Reach(0.9, 0.9, 1.7)),
-    ("brgconv", None, Reach(1.1, 1.4, 1.1)),
-    ("brdgmm_dw", None, Reach(0.3, 0.5)),
+    ("brgconv", None, Reach(1.1, 1.4, 1.1, on_avx2=0.8)),
+    ("brdgmm_dw", None, Reach(0.3, 0.5, on_avx2=0.65)),
     *_DEPTHWISE,
-    ("jit", None, Reach(1.0, 1.2)),
+    (ANY_WINDOW, None, Reach(1.0, 1.2, on_avx2=0.75)),
     (NARROW, None, Reach(1.0, 0.5, 1.1)),
     ("conv", None, Reach(0.95, 1.2)),  # a deconvolution by the convolution's gradient
     ("brg_conv", None, Reach(0.9, 1.2)),
@@ -63,7 +66,7 @@ _CONVOLUTIONS = (
     (GEMM, None, Reach(0.3, 1.0)),
 )
 # The kernel for any window, of one pixel: it reads its weights less well than those made for that.
-_ANY_WINDOW_OF_ONE = Reach(0.85, 1.2, 1.9)
+_ANY_WINDOW_OF_ONE = Reach(0.85, 1.2, 1.9, on_avx2=0.75)
 _WEIGHT_GRADIENTS = (
     ("jit_1x1", True, Reach(0.9, 0.4)),
     ("jit_1x1", False, Reach(0.7, 0.9)),
@@ -74,16 +77,6 @@ _WEIGHT_GRADIENTS = (
 )
 _WINDOWED = (ir.Convolution, ir.Deconvolution, ir.ConvolutionBackwardWeights)
 _OTHER_CONVOLUTIONS = Reach(0.8, 1.0)
-# Of these shares, what families reach where no vectors are wider than AVX2's, by how their names begin:
-# read off networks on Zen 3, layer by layer beside jit_1x1 in blocks; see docs/figures/avx2.md.
-_ON_AVX2 = (
-    ("jit_1x1", 1.0),
-    ("brgconv_1x1", 0.8),
-    ("brgconv", 0.8),
-    ("brdgmm_dw", 0.65),
-    ("jit_dw", 1.0),
-    (ANY_WINDOW, 0.75),
-)
 _PRODUCTS = Reach(1.05, 1.2, 1.3)
 _GEMM = Reach(0.3, 1.4, 1.3)
 # Our own for AVX2, on Zen 3: 55 to 70 of the 85 GFLOP/s of a small 1x1 convolution, weights from memory.
@@ -278,9 +271,9 @@ def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution, mac
         inputs = whole(inputs, vector_of(info))
     if info.family == NARROW:
         return narrow_groups(facts, attrs.groups, machine)
-    share = _reach(facts).share
-    if has_narrow_vectors(machine):
-        share *= next((part for name, part in _ON_AVX2 if info.family.startswith(name)), 1.0)
+    reach = _reach(facts)
+    narrow = info.instruction_set == "avx2" and has_narrow_vectors(machine)
+    share = reach.share * (reach.on_avx2 if narrow else 1.0)
     if facts.step.has_depthwise:
         # Pointwise at every position of the source, then a window of 3x3 for each element of the result.
         operations = 2.0 * positions(src) * inputs * whole(outputs, vector_of(info))
@@ -332,7 +325,7 @@ def _reach(facts: StepFacts) -> Reach:
         return _ANY_WINDOW_OF_ONE
     reach = _of(facts.info.family, bool(facts.layout(image).blocks), table)
     if _is_depthwise(facts.info) and facts.info.instruction_set in VECTORS:
-        return Reach(_NARROW_LOADS * reach.share, reach.shown, reach.passes)
+        return replace(reach, share=_NARROW_LOADS * reach.share)
     return reach
 
 

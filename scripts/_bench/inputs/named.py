@@ -15,7 +15,7 @@ from . import modern
 def network(name: str, batch: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """The model and random inputs; those of today are exported where no file is there yet.
 
-    Raises `modern.NotExported` where that cannot be done; KeyError for a name of neither.
+    Raises `modern.NotExported` where that cannot be done, and ValueError for a name of neither.
     """
     if name in modern.NAMES["modern"]:
         path = modern.Exports(modern.default_folder(), sys.executable).model(name, batch)

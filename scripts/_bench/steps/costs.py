@@ -45,6 +45,7 @@ from tvm_mxplan.testing import zoo
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
 from ..inputs import networks
+from ..inputs.named import network
 from . import cost_records, realtime
 from .profile import TimedStep, time_steps
 
@@ -105,7 +106,8 @@ def _check(path: Path, names: Sequence[str]) -> int:
         rates = Path(folder) / "rates.json"
         rates.write_text(json.dumps(record.rates.to_json()))
         for one in cost_records.checked(record, names):
-            executable = tvm_mxplan.compile(_model(one.name, one.batch), options=_plan(str(rates)))
+            model, _ = _network(one.name, one.batch)
+            executable = tvm_mxplan.compile(model, options=_plan(str(rates)))
             calls[one.name, one.batch] = Sample(one.taken_us, estimated_us(executable))
             print(f"bench costs: {one.name}, batch {one.batch}", file=sys.stderr)
     print(f"{record.machine}, {record.date}, rates {record.rates_from}: {record.rates}.\n")
@@ -120,8 +122,13 @@ def _table(title: str, lines: Sequence[str]) -> str:
     return "\n".join([title, f"| --- |{' ---: |' * (title.count('|') - 2)}", *lines, ""])
 
 
-def _model(name: str, batch: int) -> Any:
-    return networks.network(name, batch) if name in networks.NAMES else zoo.load(name, batch=batch)
+def _network(name: str, batch: int) -> tuple[Any, dict[str, np.ndarray]]:
+    """A model, in Relax for networks beside the zoo, and inputs for it."""
+    if name not in networks.NAMES:
+        return network(name, batch)
+    module = networks.network(name, batch)
+    shape = [int(extent) for extent in module["main"].params[0].ty.shape]
+    return module, {"x": np.random.default_rng(1).standard_normal(shape, np.float32)}
 
 
 def _plan(machine: str, layouts: str = POLICIES[0]) -> dict[str, str]:
@@ -144,12 +151,7 @@ class _Network:
 
 def _measured(name: str, batch: int, policy: str, options: argparse.Namespace) -> _Network:
     """A network's time and that of its steps."""
-    model = _model(name, batch)
-    if name in networks.NAMES:
-        shape = [int(extent) for extent in model["main"].params[0].ty.shape]
-        inputs = {"x": np.random.default_rng(1).standard_normal(shape, np.float32)}
-    else:
-        inputs = zoo.random_inputs(model)
+    model, inputs = _network(name, batch)
     executable = tvm_mxplan.compile(model, options=_plan(options.machine, policy))
     executable(**inputs)
     clock = time.process_time if threads() == 1 else time.perf_counter
@@ -214,7 +216,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bench costs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--models", default="", help="comma-separated, of the zoo or beside it (all)")
+    parser.add_argument(
+        "--models", default="", help="comma-separated, of the zoo or beside it (all), or of today"
+    )
     parser.add_argument("--batch", default="1", help="batches (1)")
     parser.add_argument("--policies", default=POLICIES[0], help=f"of {', '.join(POLICIES)} ({POLICIES[0]})")
     parser.add_argument("--calls", type=int, default=9, help="timed calls (9)")

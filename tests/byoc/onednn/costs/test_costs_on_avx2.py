@@ -19,8 +19,12 @@ from tvm_mxplan.core.step_facts import StepFacts
 from tvm_mxplan.passes.layout.candidates import in_layout
 
 PEAK = 150.0
-WIDE = rates(PEAK, narrow=1.0)
-NARROW = replace(WIDE, compute=(Compute("float32", "avx2", PEAK), Compute("float32", "sse41", PEAK / 3)))
+SETS = (
+    Compute("float32", "avx512", PEAK),
+    Compute("float32", "avx2", PEAK),
+    Compute("float32", "sse41", PEAK / 3),
+)
+WIDE, NARROW = (replace(rates(PEAK), compute=SETS[first:]) for first in (0, 1))
 LAST, BLOCKED = "acdb", "aBcd8b"
 
 
@@ -31,14 +35,15 @@ def facts(
     groups: int = 1,
     algorithm: ir.ConvolutionAlgorithm = "direct",
     channels: int = 64,
+    dtype: str = "float32",
 ) -> StepFacts:
-    """A convolution of 14x14 pixels, whose result has as many channels as its source."""
+    """A convolution of 14x14 pixels of a type, whose result has as many channels as its source."""
     b = ProgramBuilder("one")
     image, each = (1, channels, 14, 14), channels // groups
     shape = (groups, each, each, kernel, kernel)[groups == 1 :]
     attrs = ir.Convolution((1, 1), (kernel // 2,) * 4, (1, 1), groups, algorithm)
     operands = [
-        ("src", b.port("input", "x", image, "float32")),
+        ("src", b.port("input", "x", image, dtype)),
         ("weights", b.constant(np.zeros(shape, "f4"))),
     ]
     b.step("conv", attrs, image, operands)
@@ -76,6 +81,15 @@ def test_kernels_that_were_measured_have_no_share() -> None:
     ]
     taken = [operations(found, machine) for machine in machines]
     assert taken[0] == pytest.approx(taken[1])
+
+
+@pytest.mark.parametrize(
+    ("implementation", "dtype"), [("jit:sse41", "float32"), ("integers_1x1:avx2_words", "uint8")]
+)
+def test_shares_are_those_of_code_for_avx2_in_float32(implementation: str, dtype: str) -> None:
+    """Integers have shares of their own of what AVX-512's kernels take."""
+    found = facts(1, implementation, dtype=dtype)
+    assert cost(found, WIDE) == pytest.approx(cost(found, NARROW))
 
 
 def test_blocks_pay_for_pointwise_convolutions_there_alone() -> None:

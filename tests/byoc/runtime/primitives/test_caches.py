@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from own_process import alone, resident
+from own_process import in_own_process, resident
 from program_builder import Array, Builder, call, check, convolution, random
 
 from tvm_mxplan.byoc.onednn import library
@@ -195,4 +195,4 @@ def growth_over_a_thousand_shapes() -> int:
 
 @pytest.mark.slow
 def test_a_thousand_shapes_keep_memory_flat() -> None:
-    assert alone(growth_over_a_thousand_shapes) < 4 * 2**20
+    assert in_own_process(growth_over_a_thousand_shapes) < 4 * 2**20
