@@ -42,11 +42,12 @@ def _built(
     root = factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         root = root.parent  # of all workers
-    folder = root / f"programs-{sanitizers or 'plain'}"
-    folder.mkdir(exist_ok=True)
+    folder, never_run = root / f"programs-{sanitizers or 'plain'}", root / "programs-never-run"
+    for each in (folder, never_run):
+        each.mkdir(exist_ok=True)
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "built").exists():
-            build(folder, programs, sanitizers, with_onednn)
+            build(folder, programs, sanitizers, with_onednn, never_run)
             (folder / "built").touch()
     return folder

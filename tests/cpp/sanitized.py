@@ -5,6 +5,7 @@ The sources of a folder are compiled as one: most of the time that one takes goe
 
 from __future__ import annotations
 
+import fcntl
 import importlib.metadata
 import os
 import re
@@ -22,12 +23,19 @@ def onednn_file(distribution: str, name: str) -> Path:
     return next(Path(str(f.locate())).resolve() for f in files if f.as_posix().endswith(name))
 
 
-def build(folder: Path, programs: list[str], sanitizers: str, with_onednn: bool = True) -> list[Path]:
+def build(
+    folder: Path,
+    programs: list[str],
+    sanitizers: str,
+    with_onednn: bool = True,
+    never_run: Path | None = None,
+) -> list[Path]:
     """Build ``programs`` of the folder beside this file (names without ``.cc``) into ``folder``.
 
     ``sanitizers`` is what ``-fsanitize`` takes; the first report ends a program.  Nothing is optimised,
-    since that takes longer than it saves, and what this processor never runs is not sanitized.  Without
-    oneDNN, its room of the runtime is left out, and neither its headers nor its library are there.
+    since that takes longer than it saves, and what this processor never runs is not sanitized: ``never_run``
+    is a folder of such objects, which builds with several sanitizers share.  Without oneDNN, its room of
+    the runtime is left out, and neither its headers nor its library are there.
     """
     plain = [*FLAGS, f"-iquote{RUNTIME}"]
     sanitized = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"] if sanitizers else []
@@ -42,11 +50,17 @@ def build(folder: Path, programs: list[str], sanitizers: str, with_onednn: bool 
         left_out.add(RUNTIME / "onednn")
     sources = [path for path in sorted(RUNTIME.rglob("*.cc")) if not left_out & set(path.parents)]
 
+    def compiled(source: Path, target: Path, flags: list[str]) -> str:
+        subprocess.run(["g++", *flags, "-O0", "-c", str(source), "-o", str(target)], check=True)
+        return str(target)
+
     def compile_one(source: Path) -> str:
-        target = str(folder / f"{source.stem}.o")
-        flags = [*plain, "-g1", *sanitized] if _runs_here(source) else plain
-        subprocess.run(["g++", *flags, "-O0", "-c", str(source), "-o", target], check=True)
-        return target
+        if _runs_here(source):
+            return compiled(source, folder / f"{source.stem}.o", [*plain, "-g1", *sanitized])
+        target = (never_run or folder) / f"{source.stem}.o"
+        with open(target.with_suffix(".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return str(target) if never_run and target.exists() else compiled(source, target, plain)
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         objects = list(pool.map(compile_one, _joined(sources, folder)))
