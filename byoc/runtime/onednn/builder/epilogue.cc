@@ -1,9 +1,10 @@
-// Bias and post-ops of a step as primitives of their own: StepBuilder::BuildEpilogueApart in
-// onednn/builder/step_builder.h.
+// Bias and post-ops of a step as stages of their own: StepBuilder::BuildEpilogueApart and
+// SetFunctionApart in onednn/builder/step_builder.h.
 #include <algorithm>
 
 #include "onednn/algorithms.h"
 #include "onednn/builder/step_builder.h"
+#include "onednn/functions/functions.h"
 
 namespace mxplan {
 namespace {
@@ -77,6 +78,18 @@ void StepBuilder::AddBinaryOnDst(dnnl::algorithm algorithm, const Binding& secon
     other = MakeDesc(other.get_dims(), other.get_data_type(), tag);
   Add<dnnl::binary>({{DNNL_ARG_SRC_0, Id("dst")}, second, {DNNL_ARG_DST, Id("dst")}}, algorithm,
                     dst, other, dst);
+}
+
+std::optional<PostOp> StepBuilder::SetFunctionApart() {
+  if (!functions::TakesLast(*this, post_ops_)) return std::nullopt;
+  PostOp function = post_ops_.back();
+  post_ops_.pop_back();
+  return function;
+}
+
+void StepBuilder::AddFunction(const PostOp& function) {
+  functions::Add(this, function);
+  post_ops_.push_back(function);
 }
 
 }  // namespace mxplan

@@ -168,6 +168,7 @@ class StepBuilder {
   template <typename Primitive, typename... Described>
   void AddForward(Propagation propagation, const std::vector<Binding>& bindings,
                   const Described&... described) {
+    const std::optional<PostOp> apart = SetFunctionApart();
     PrimitiveKey key(typeid(Primitive));
     key.Put(propagation);
     (key.Put(described), ...);
@@ -177,7 +178,12 @@ class StepBuilder {
     if constexpr (std::is_base_of_v<dnnl::primitive_desc, typename Primitive::primitive_desc>) {
       if (may_prefer_ && lists_alternatives_) ListAlternatives(describe());
     }
+    if (apart) AddFunction(*apart);
   }
+  // Takes the last post-op from those of the next primitive, if a stage behind it is to apply it,
+  // which AddFunction adds; post-ops are then as they were.
+  std::optional<PostOp> SetFunctionApart();
+  void AddFunction(const PostOp& function);
   // The step's scales, zero points and post-ops, and the user's scratchpad; what distinguishes them
   // goes into the key.
   dnnl::primitive_attr Attr(PrimitiveKey* key) const;
