@@ -1,6 +1,7 @@
 // Bias and post-ops of a step as stages of their own: StepBuilder::BuildEpilogueApart and
 // SetFunctionApart in onednn/builder/step_builder.h.
 #include <algorithm>
+#include <cstring>
 
 #include "onednn/algorithms.h"
 #include "onednn/builder/step_builder.h"
@@ -82,6 +83,14 @@ void StepBuilder::AddBinaryOnDst(dnnl::algorithm algorithm, const Binding& secon
 
 std::optional<PostOp> StepBuilder::SetFunctionApart() {
   if (!functions::TakesLast(*this, post_ops_)) return std::nullopt;
+  for (const Refusal& refusal : choice_.refusals) {
+    // By itself, or as the end of a step that was refused as a whole.
+    const std::string& name = refusal.implementation;
+    const size_t at = name.rfind(functions::kName);
+    if (at == std::string::npos || at + std::strlen(functions::kName) != name.size()) continue;
+    MayRun(choice_, name, &executable_.refused);
+    return std::nullopt;
+  }
   PostOp function = post_ops_.back();
   post_ops_.pop_back();
   return function;

@@ -18,8 +18,6 @@ namespace {
 
 using dnnl::memory;
 
-constexpr const char* kName = "functions:avx2";
-
 // Fewer numbers are done before another thread would have been woken.
 constexpr int64_t kNumbersOfThread = 1 << 12;
 

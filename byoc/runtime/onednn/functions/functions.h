@@ -13,6 +13,8 @@
 
 namespace mxplan::functions {
 
+constexpr const char* kName = "functions:avx2";
+
 // True if the last of `post_ops` is such a function, and dst is float32.
 bool TakesLast(const StepBuilder& b, const std::vector<PostOp>& post_ops);
 // Adds the stage that applies `function` to dst where it stands.

@@ -121,6 +121,21 @@ def test_results_keep_their_digits_near_zero() -> None:
     np.testing.assert_allclose(b.run(x), expected, rtol=3e-7)
 
 
+@needs_avx2_alone
+@pytest.mark.parametrize("whole", [False, True])
+def test_where_it_is_refused_the_primitive_has_the_function(whole: bool) -> None:
+    b = convolution("acdb", GELU, channels=23)
+    before = info(b)
+    library.refuse(before.descriptor, before.implementation if whole else OWN, "tried")
+    try:
+        after = info(b)
+        assert after.implementation == before.implementation.removesuffix(f"+{OWN}")
+        assert [one.reason for one in after.refused] == ["tried"]
+        b.run(random(2, 5, 7, 7))
+    finally:
+        library.forget_refusals()
+
+
 def test_functions_that_something_follows_are_the_primitives() -> None:
     assert not is_apart(convolution("acdb", TANH, LINEAR))
     assert not is_apart(convolution("acdb", RELU))
