@@ -53,6 +53,8 @@ class FunctionStage final : public MemoryStage {
 
 bool TakesLast(const StepBuilder& b, const std::vector<PostOp>& post_ops) {
   if (post_ops.empty() || post_ops.back().kind != PostOp::Kind::kEltwise) return false;
+  // Primitives that oneDNN refuses with a function, a shuffle for one, stay refused.
+  if (!b.Has("weights") && b.step().kind != "binary") return false;
   const std::string& algorithm = post_ops.back().algorithm;
   if (algorithm != "tanh" && algorithm != "gelu_tanh") return false;
   if (!HasIsa(dnnl::cpu_isa::avx2) || HasIsa(dnnl::cpu_isa::avx512_core)) return false;

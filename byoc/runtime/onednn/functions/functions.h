@@ -15,7 +15,7 @@ namespace mxplan::functions {
 
 constexpr const char* kName = "functions:avx2";
 
-// True if the last of `post_ops` is such a function, and dst is float32.
+// True if the last of `post_ops` is such a function, behind sums or products in float32.
 bool TakesLast(const StepBuilder& b, const std::vector<PostOp>& post_ops);
 // Adds the stage that applies `function` to dst where it stands.
 void Add(StepBuilder* b, const PostOp& function);
