@@ -1,9 +1,9 @@
 // A function of every number of a result, behind the primitive that makes it.
 //
-// For AVX2 oneDNN evaluates tanh piece by piece: seven coefficients of each number are gathered
-// from a table, which takes four times as long as an exponential.  Where there are no wider
-// vectors, primitives whose last post-op is tanh, or GELU by tanh, go without it, and a stage of
-// this room follows them on dst.
+// oneDNN evaluates tanh piece by piece, with coefficients from tables of 32.  AVX-512 looks one up
+// by one instruction; AVX2 by four permutations and as many blends, which takes several times as
+// long as an exponential.  Where there are no wider vectors, primitives whose last post-op is tanh,
+// or GELU by tanh, go without it, and a stage of this room follows them on dst.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_FUNCTIONS_FUNCTIONS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_FUNCTIONS_FUNCTIONS_H_
 
