@@ -113,7 +113,7 @@ def whole_operator(name: str) -> Any:
 def dimensions_of(program: Any, names: Axes) -> dict[str, Bound]:
     """The named dimensions of a program by its symbols."""
     limits = {
-        str(symbol): (max(int(values.lower), 0), _limit(values.upper))
+        str(symbol): (max(_limit(values.lower) or 0, 0), _limit(values.upper))
         for symbol, values in program.range_constraints.items()
         if getattr(symbol, "is_Symbol", False)
     }
@@ -136,7 +136,7 @@ def example_arguments(program: Any) -> dict[str, Any]:
 
 
 def _limit(value: Any) -> int | None:
-    """An upper bound; None where there is none."""
+    """A bound of a symbol; None where there is none."""
     return int(value) if getattr(value, "is_Integer", False) else None
 
 

@@ -58,9 +58,8 @@ std::vector<Zone> ZonesOf(Row<Block> lower, Row<Block> upper) {
   return found;
 }
 
-Geometry::Geometry(const Instance& instance) : step(StepOf(instance)) {
+Geometry::Geometry(const Instance& instance) : grain(GrainOf(instance)), step(StepOf(instance)) {
   const size_t count = instance.size();
-  const int64_t grain = GrainOf(instance);
   const std::vector<Block>& blocks = instance.shapes.values();
   std::vector<int32_t> owner(blocks.size());
   Timeline timeline(instance);

@@ -48,6 +48,7 @@ struct Geometry {
   Table<Load> loads;            // of each item, by section
   std::vector<int64_t> levels;  // of each item the begin of its topmost block
   std::vector<char> plain;      // items that stand below no neighbour's base and above it at once
+  int64_t grain;                // every block begins at a multiple
   int64_t step;                 // the height of every plan with nothing to push down is a multiple
 };
 

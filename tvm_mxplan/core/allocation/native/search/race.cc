@@ -34,6 +34,9 @@ constexpr Way kWays[] = {
 // The most that chance may add to the first measure of a recipe, as a multiple of it.
 constexpr double kBlurs[] = {0.3, 1, 3, 0.1};
 
+// Nodes after which less than a grain is no longer worth a search.
+constexpr int64_t kRaggedNodes = 20'000;
+
 // Orders that a round adds to those of the round before.
 constexpr size_t kMoreEachRound = 4;
 // The length of an attempt with an order that is tried but once, in shortest attempts.
@@ -130,7 +133,15 @@ void Race::Run() {
 // Whether there is anything to do.
 bool Race::Over() {
   const bool fits = aim_.fit_only && height_ <= aim_.capacity;
-  return fits || height_ <= aim_.goal || exhausted() || budget_->Expired() || budget_->left() <= 0;
+  return fits || height_ <= aim_.goal || exhausted() || Ragged() || budget_->Expired() ||
+         budget_->left() <= 0;
+}
+
+// Whether the best is but a part of a grain above the goal, and that was searched for long enough:
+// where bounds leave the topmost item alone its last bytes, plans usually cannot.
+bool Race::Ragged() const {
+  return height_ - aim_.goal < geometry_.grain && (aim_.capacity < 0 || height_ <= aim_.capacity) &&
+         budget_->spent() >= kRaggedNodes;
 }
 
 // A height from the floor to what would be better than the best.  Until the capacity is reached

@@ -45,6 +45,7 @@ class Race {
 
  private:
   bool Over();
+  bool Ragged() const;
   int64_t NextHeight();
   // These note what comes of a search for a plan of `height`; true if it found one.
   bool Attempt(int64_t height, const Order& order, Tie tie, int64_t limit);

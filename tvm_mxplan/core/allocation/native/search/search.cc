@@ -6,6 +6,9 @@
 namespace mxplan::planner {
 namespace {
 
+// Rounds in which bounds are raised one after the other; usually one or two do.
+constexpr int kRounds = 4;
+
 size_t At(int32_t number) { return static_cast<size_t>(number); }
 
 }  // namespace
@@ -27,6 +30,7 @@ Search::Search(const Instance& instance, const Geometry& geometry, const Order& 
   bound_.resize(count);
   pusher_.resize(count);
   pusher_touched_.resize(count);
+  reached_.resize(count);
   open_.resize(count);
   raised_.resize(count);
   load_.resize(sections);
@@ -222,8 +226,19 @@ bool Search::Propagate(Component component) {
     const int32_t item = items_[At(at)];
     if (open_[At(item)] && least_[At(item)] < bound_[At(item)]) waiting_.push_back(item);
   }
-  bool fits = true;
-  for (bool again = !waiting_.empty(); again && fits;) {
+  bool fits = RaiseWaiting();
+  for (const int32_t item : raised_items_) fits = fits && bound_[At(item)] <= last_base_[At(item)];
+  fits = fits && RaisedSectionsFit();
+  for (const int32_t item : raised_items_) raised_[At(item)] = 0;
+  raised_items_.clear();
+  return fits;
+}
+
+// Raises the bounds of waiting items until each stands on something; false if one has no room.
+bool Search::RaiseWaiting() {
+  bool again = !waiting_.empty();
+  for (int round = 0; again; ++round) {
+    if (round == kRounds && all_plain_) RaiseAtOnce();
     again = false;
     for (const int32_t item : waiting_) {
       const int32_t pusher = pusher_[At(item)];
@@ -231,21 +246,42 @@ bool Search::Propagate(Component component) {
         continue;
       }
       const int64_t need = PushedBound(item);
-      if (need > last_base_[At(item)]) {
-        fits = false;
-        break;
-      }
+      if (need > last_base_[At(item)]) return false;
       if (need > bound_[At(item)]) {
         Raise(item, need);
         again = true;
       }
     }
   }
-  for (const int32_t item : raised_items_) fits = fits && bound_[At(item)] <= last_base_[At(item)];
-  fits = fits && RaisedSectionsFit();
-  for (const int32_t item : raised_items_) raised_[At(item)] = 0;
-  raised_items_.clear();
-  return fits;
+  return true;
+}
+
+// Raises the bounds of waiting items to where raising them in turns would end.  Items that wait for
+// each other push each other up a little in each turn, up to where one of them stands on an item
+// that does not wait: the shortest paths from those are found from above, in as many turns as the
+// longest of them has items.
+void Search::RaiseAtOnce() {
+  for (const int32_t item : waiting_) reached_[At(item)] = kFar;
+  for (bool again = true; again;) {
+    again = false;
+    for (const int32_t item : waiting_) {
+      int64_t least = kFar;
+      for (const Neighbour& other : geometry_.around[At(item)]) {
+        const size_t at = At(other.item);
+        if (!open_[at]) continue;
+        const int64_t base = least_[at] < bound_[at] ? reached_[at] : bound_[at];
+        if (base < kFar) least = std::min(least, base + other.touched);
+      }
+      if (least == kFar) continue;
+      least = std::max(bound_[At(item)], AlignUp(least, instance_.alignment[At(item)]));
+      if (least >= reached_[At(item)]) continue;
+      reached_[At(item)] = least;
+      again = true;
+    }
+  }
+  for (const int32_t item : waiting_) {
+    if (reached_[At(item)] > bound_[At(item)]) Raise(item, reached_[At(item)]);
+  }
 }
 
 // True if in each section of a raised item the open blocks from any bound on, stacked, end in the

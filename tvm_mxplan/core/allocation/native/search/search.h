@@ -111,6 +111,8 @@ class Search {
   bool PushUp(Component component, int32_t item);
   int64_t PushedBound(int32_t item);
   bool Propagate(Component component);
+  bool RaiseWaiting();
+  void RaiseAtOnce();
   bool RaisedSectionsFit();
   bool SectionFits(size_t section);
   int32_t Split(Component component, int32_t item, int32_t here, int32_t rest);
@@ -136,7 +138,7 @@ class Search {
 
   // By item.
   std::vector<int32_t> rank_;
-  std::vector<int64_t> last_base_, least_, bound_, pusher_touched_;
+  std::vector<int64_t> last_base_, least_, bound_, pusher_touched_, reached_;
   std::vector<int64_t> most_load_;  // in a section of the item, when its component was made
   std::vector<int32_t> pusher_;
   std::vector<char> open_, raised_;
