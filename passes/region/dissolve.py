@@ -40,9 +40,13 @@ def dissolve(mod: tvm.IRModule, reasons: Mapping[tvm.ir.GlobalVar, str]) -> Diss
         given_back |= dict.fromkeys(names, TVM)
         mod.update_func(gvar, region.without_attr("Codegen").without_attr("global_symbol"))
     mod = with_changed_dispatch(mod, given_back)
+    # What is put inside a dataflow block cuts it in two where it has bindings outside of one, and TVM leaves
+    # variables of the first half to be read in the second; so blocks are made when all is in its place.
     tidy = [
         relax.transform.LambdaLift(),
+        relax.transform.ToNonDataflow(),
         relax.transform.InlinePrivateFunctions(),
+        relax.transform.ConvertToDataflow(1),
         relax.transform.CanonicalizeBindings(),
     ]
     mod, staying = _without_regions(mod)

@@ -7,6 +7,7 @@ from region_passes import region_passes
 from relax_programs import parse
 from tvm import relax
 
+from tvm_mxplan.byoc import registry
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.passes.annotations import dispatch_of
 from tvm_mxplan.passes.region.attached import regions
@@ -64,3 +65,26 @@ def test_without_a_reason_all_stay() -> None:
     mod = partitioned()
     after, refused = dissolve(mod, {})
     assert after.same_as(mod) and refused == {}
+
+
+def test_what_stands_before_a_region_is_still_there_behind_it() -> None:
+    """A region of several results has a binding outside of its blocks, which cuts the caller's block in two."""
+    lines = (
+        "a = R.tan(x)\n"
+        "t = R.topk(x, k=5, axis=-1, ret_type='both', largest=True, dtype='int64')\n"
+        "b = R.tan(R.astype(t[1], 'float32'))\n"
+        "return R.tan(R.add(a, R.add(t[0], b)))"
+    )
+    mod = parse(lines, 'x: R.Tensor((2, 3, 5), "float32")')
+    mod = tvm.transform.Sequential(region_passes(registry.planner("host"), named=True))(mod)
+    first, _ = (gvar for gvar, _ in regions(mod, "mxplan_host"))
+    after, _ = dissolve(mod, {first: "the reason"})
+    assert "relax.topk" in operators(after)
+    seen: set[relax.Var] = set()
+    for block in after["main"].body.blocks:
+        inside: set[relax.Var] = set()
+        for binding in block.bindings:
+            read = set(relax.analysis.free_vars(binding.value)) - set(after["main"].params)
+            assert read <= seen | inside, f"{binding.var} reads what its block does not see"
+            inside.add(binding.var)
+        seen |= {var for var in inside if not isinstance(var, relax.DataflowVar)}
