@@ -12,6 +12,7 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from _shared.trials import answer_of
 
@@ -34,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", default="", help="only those whose names contain this")
     parser.add_argument("--timm", default="", help="models of timm by name, in the place of the catalogue's")
     parser.add_argument("--doors", default=",".join(DOORS), help="some of %(default)s")
+    parser.add_argument("--transformers", default="", help="architectures of transformers by name, or all")
     options = parser.parse_args(arguments)
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
@@ -42,28 +44,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(format_environment(environment(Path(__file__).resolve().parents[2])), file=sys.stderr)
     print("| network | door | error | compiled | regions | work in regions | s |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    doors = [door for door in DOORS if door in options.doors.split(",")]
+    rows = [_row(name, door) for name in _names(options) for door in doors]
+    tried = [row for row in rows if row is not None]
+    print(f"\n{sum(tried)} of {len(tried)} compiled and agree.")
+    return int(not all(tried))
+
+
+def _names(options: argparse.Namespace) -> list[str]:
+    from .architectures import PREFIX, architecture_names
     from .catalogue import NETWORKS
 
-    doors = [door for door in DOORS if door in options.doors.split(",")]
-    listed = [network.name for network in NETWORKS if options.models in network.name]
-    names = options.timm.split(",") if options.timm else listed
-    rows = [_row(name, door) for name in names for door in doors]
-    print(f"\n{sum(rows)} of {len(rows)} compiled and agree.")
-    return int(not all(rows))
+    if options.transformers:
+        listed = architecture_names() if options.transformers == "all" else options.transformers.split(",")
+        return [PREFIX + name for name in listed if options.models in name]
+    if options.timm:
+        return list(options.timm.split(","))
+    return [network.name for network in NETWORKS if options.models in network.name]
 
 
-def _row(name: str, door: str) -> bool:
-    """Print a network's row; whether something was compiled and the results agree."""
+def _row(name: str, door: str) -> bool | None:
+    """Print a network's row; whether it compiled and its results agree, None where it was not made."""
     command = [sys.executable, "-m", "_torch.trial", name, door]
     found = answer_of(command, _SECONDS)
     if isinstance(found, str):
         print(f"| {name} | {door} | {found} |", flush=True)
         return False
+    if "not_made" in found:
+        print(f"| {name} | {door} | not made: {found['not_made']} |", flush=True)
+        return None
     print(f"| {name} | {door} | {' | '.join(cells(found))} |", flush=True)
     return agrees(found)
 
 
-def cells(found: dict[str, float]) -> list[str]:
+def cells(found: dict[str, Any]) -> list[str]:
     """Formats the results of a trial as the cells of a row."""
     share = "" if found["share"] is None else f"{100 * found['share']:.1f} %"
     return [
@@ -75,7 +89,7 @@ def cells(found: dict[str, float]) -> list[str]:
     ]
 
 
-def agrees(found: dict[str, float]) -> bool:
+def agrees(found: dict[str, Any]) -> bool:
     """Whether something was compiled, ran in regions, and gave PyTorch's results."""
     return bool(found["error"] <= TOLERANCE and found["executables"] > 0 and found["regions"] > 0)
 

@@ -15,6 +15,7 @@ from torch.utils import _pytree
 import tvm_mxplan
 from tvm_mxplan.frontend.torch import dynamo
 
+from .architectures import PREFIX, NotMade, architecture
 from .catalogue import Network, calibrated, network_of
 
 _OPTIONS = {"cache": "disabled"}
@@ -22,9 +23,12 @@ _BATCHES = {"exported": (2,), "named": (2, 3, 5), "torch.compile": (2, 3, 5)}
 
 
 def main(name: str, door: str) -> dict[str, Any]:
-    """Returns the results of a trial: the error relative to PyTorch, and what was compiled."""
+    """Returns the error relative to PyTorch and what was compiled, or why no network was made."""
     torch.manual_seed(0)
-    network = network_of(name)
+    try:
+        network = architecture(name) if name.startswith(PREFIX) else network_of(name)
+    except NotMade as error:
+        return {"not_made": str(error)}
     model = calibrated(network.make(), network)
     start = time.perf_counter()
     with torch.no_grad():

@@ -68,7 +68,7 @@ def test_without_a_reason_all_stay() -> None:
 
 
 def test_what_stands_before_a_region_is_still_there_behind_it() -> None:
-    """A region of several results has a binding outside of its blocks, which cuts the caller's block in two."""
+    """A region of several results has a binding outside of blocks, which cuts the caller's block in two."""
     lines = (
         "a = R.tan(x)\n"
         "t = R.topk(x, k=5, axis=-1, ret_type='both', largest=True, dtype='int64')\n"
