@@ -2,7 +2,7 @@
 
 A configuration says what it consists of in names that most share (``hidden_size``, ``num_hidden_layers``,
 ...).  Those are made small, in nested configurations too; where sizes then do not suit each other, fewer of
-them are.  Weights are random.  The module's signature says which inputs it wants.  What does not work that way
+them are.  Weights are random.  The signature of the module says which inputs it wants.  What does not work so
 is told apart from what fails afterwards.
 """
 
@@ -126,11 +126,12 @@ def _module(name: str, recipe: Mapping[str, int]) -> tuple[torch.nn.Module, dict
     config = configuration_auto.CONFIG_MAPPING[name]()
     _make_small(config, recipe)
     made = modeling_auto.MODEL_MAPPING_NAMES[name]
-    module = getattr(transformers, made if isinstance(made, str) else made[0])(config).float().eval()
-    count = sum(parameter.numel() for parameter in module.parameters())
+    kind = getattr(transformers, made if isinstance(made, str) else made[0])
+    with torch.device("meta"):
+        count = sum(parameter.numel() for parameter in kind(config).parameters())
     if count > _LARGEST:
         raise ValueError(f"{count:,} parameters, at most {_LARGEST:,} are tried")
-    module.config.use_cache = False
+    module = kind(config).float().eval()
     _spread(module)
     inputs = _inputs(module, config)
     with torch.no_grad():
@@ -146,6 +147,7 @@ def _make_small(config: Any, recipe: Mapping[str, int], depth: int = 3) -> None:
         found = getattr(config, name, None)
         if type(found) is int:
             setattr(config, name, min(value, found))
+    config.use_cache = False
     kinds = list(dict.fromkeys(getattr(config, "layer_types", None) or ()))
     if kinds and len(config.layer_types) != getattr(config, "num_hidden_layers", 0):
         config.layer_types = kinds * 2 if len(kinds) == 1 else kinds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tvm
@@ -17,6 +19,7 @@ from tvm_mxplan.frontend.torch.dimensions import (
     named_bounds,
     with_dimensions,
 )
+from tvm_mxplan.frontend.torch.export import dimensions_of
 from tvm_mxplan.frontend.torch.names import module_path, operator_name, result_names
 from tvm_mxplan.frontend.torch.sizes import size_of
 
@@ -75,6 +78,20 @@ def test_symbols_get_names_and_keep_bounds():
     places = [("x", 0, "s1"), ("x", 2, "s7"), ("y", 0, "s1"), ("y", 1, "s9")]
     found = named_bounds(places, {"s1": (1, 8), "s7": (0, None)}, {("y", 0): "batch", ("y", 1): "x_2"})
     assert found == {"s1": Bound("batch", 1, 8), "s7": Bound("x_2"), "s9": Bound("x_2_2")}
+
+
+def test_symbols_without_limits_have_no_bounds():
+    """PyTorch writes infinities, which are no integers, where numbers decide a size."""
+
+    class Endless(Symbol):
+        def __int__(self) -> int:
+            raise AttributeError("'Infinity' object has no attribute '_mpf_'")
+
+    limits = SimpleNamespace(lower=Endless("-oo"), upper=Endless("oo"))
+    size = SimpleNamespace(node=SimpleNamespace(expr=Symbol("u0")))
+    node = SimpleNamespace(name="x", op="placeholder", meta={"val": Shaped(size)})
+    program = SimpleNamespace(range_constraints={Symbol("u0"): limits}, graph=SimpleNamespace(nodes=[node]))
+    assert dimensions_of(program, {}) == named_bounds([("x", 0, "u0")], {"u0": (0, None)}, {})
 
 
 def test_the_same_text_is_the_same_dimension():

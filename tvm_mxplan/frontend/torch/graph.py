@@ -15,7 +15,7 @@ axis is an error here and no wrong number later.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tvm
@@ -171,6 +171,7 @@ class GraphImporter:
                 expected,
                 _complex_operands(fx_node),
                 is_cast_back=name == _CAST and _is_cast_back(fx_node),
+                sole=_sole_operands(fx_node),
             )
             return converter(self._emitter, node)
         if name.partition(".")[0] not in ("aten", "_operator", "torchvision", "higher_order"):
@@ -251,16 +252,35 @@ def _has_complex(fx_node: Any) -> bool:
 
 def _complex_operands(fx_node: Any) -> frozenset[str]:
     """The names of a node's operands that are complex."""
+    return frozenset(
+        name for name, value in _named(fx_node) if is_complex(getattr(value, "meta", {}).get("val"))
+    )
+
+
+def _sole_operands(fx_node: Any) -> frozenset[str]:
+    """The names of a node's operands that no other node reads."""
+    return frozenset(
+        name
+        for name, value in _named(fx_node)
+        if not any(_reads(user, value) for user in getattr(value, "users", ()) if user is not fx_node)
+    )
+
+
+def _reads(fx_node: Any, operand: Any) -> bool:
+    """Whether numbers of an operand matter to a node; to a copy those that it replaces do not."""
+    name = operator_name(fx_node.target)
+    if name in _VIEWS:
+        return any(_reads(user, fx_node) for user in fx_node.users)
+    return name != _COPY or fx_node.args[0] is not operand
+
+
+def _named(fx_node: Any) -> Iterable[tuple[str, Any]]:
+    """A node's arguments with their names; none where its operator has no schema."""
     schema = getattr(fx_node.target, "_schema", None)
     if schema is None:
-        return frozenset()
-    given = {
-        **dict(zip((argument.name for argument in schema.arguments), fx_node.args, strict=False)),
-        **fx_node.kwargs,
-    }
-    return frozenset(
-        name for name, value in given.items() if is_complex(getattr(value, "meta", {}).get("val"))
-    )
+        return ()
+    names = (argument.name for argument in schema.arguments)
+    return {**dict(zip(names, fx_node.args, strict=False)), **fx_node.kwargs}.items()
 
 
 def _check_stands_in_a_row(tensor: Any) -> None:
@@ -308,4 +328,6 @@ def _first_line(error: Exception) -> str:
 
 
 _CAST = "aten._to_copy.default"
+_COPY = "aten.copy.default"
+_VIEWS = ("aten.select.int", "aten.slice.Tensor")
 _ADVICE = "write the model without it, or compute that part outside"

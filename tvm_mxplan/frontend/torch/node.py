@@ -37,6 +37,7 @@ class Node:
     stated : the results, as PyTorch says what they are.
     complex : the names of operands that are complex, real and imaginary parts along a last axis.
     is_cast_back : the result is cast to another type again, with nothing but moves between.
+    sole : the names of operands that nothing else reads.
     """
 
     operator: str
@@ -44,6 +45,7 @@ class Node:
     stated: Sequence[Stated | None]
     complex: frozenset[str] = frozenset()
     is_cast_back: bool = False
+    sole: frozenset[str] = frozenset()
 
     def __getitem__(self, name: str) -> Any:
         return self.operands[name]

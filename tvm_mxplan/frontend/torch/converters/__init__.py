@@ -20,6 +20,7 @@ from . import (  # noqa: E402 (they join the table)
     joins,  # noqa: F401
     movement,  # noqa: F401
     products,  # noqa: F401
+    puts,  # noqa: F401
     quantized,  # noqa: F401
     recurrent,  # noqa: F401
     reductions,  # noqa: F401

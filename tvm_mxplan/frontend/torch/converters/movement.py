@@ -55,11 +55,11 @@ def _selected(emitter: Emitter, node: Node) -> relax.Expr:
     source, axis, index = node["self"], node["dim"], node["index"]
     if isinstance(index, int):
         return emitter.emit(relax.op.take(source, relax.const(index, "int64"), axis))
-    place = _from_the_front(index, dims_of(source)[axis])
+    place = from_the_front(index, dims_of(source)[axis])
     return emitter.emit(relax.op.take(source, emitter.scalar(place, "int64"), axis))
 
 
-def _from_the_front(index: Dim, extent: Dim) -> Dim:
+def from_the_front(index: Dim, extent: Dim) -> Dim:
     """An index that may count from the end as one that does not."""
     if compared(">=", index, 0) is True:
         return index
@@ -69,11 +69,11 @@ def _from_the_front(index: Dim, extent: Dim) -> Dim:
     return simplified(tirx.Select(expression(index) < 0, expression(behind), expression(index)))
 
 
-def _bound(bound: Any, extent: Dim, default: Dim) -> Dim:
+def bound_within(bound: Any, extent: Dim, default: Dim) -> Dim:
     """A bound of a slice within its axis."""
     if bound is None or (isinstance(bound, int) and bound >= ENDLESS):
         return default if bound is None else extent
-    place, whole = expression(_from_the_front(bound, extent)), expression(extent)
+    place, whole = expression(from_the_front(bound, extent)), expression(extent)
     return simplified(tirx.max(tirx.min(place, whole), tirx.const(0, "int64")))
 
 
@@ -113,55 +113,13 @@ def _stated_bounds(node: Node, extent: Dim, stated: Dim) -> tuple[Dim, Dim]:
     first, last = (0 if node["start"] is None else node["start"]), node["end"]
     if last is None or (isinstance(last, int) and last >= ENDLESS):
         last = extent
-    begin, end = (_from_the_front(bound, extent) for bound in (first, last))
+    begin, end = (from_the_front(bound, extent) for bound in (first, last))
     reach = simplified(expression(end) - expression(begin) + node["step"] - 1)
     if not isinstance(extent, int) and same(
         simplified(tirx.floordiv(expression(reach), node["step"])), stated
     ):
         return begin, end
-    return _bound(node["start"], extent, 0), _bound(node["end"], extent, extent)
-
-
-@converts("slice_scatter.default")
-def _put_in_slice(emitter: Emitter, node: Node) -> relax.Expr:
-    """The tensor with others in the place of a slice of it."""
-    source, axis = node["self"], node["dim"] % len(dims_of(node["self"]))
-    extent, step = dims_of(source)[axis], node["step"]
-    begin, end = _bound(node["start"], extent, 0), _bound(node["end"], extent, extent)
-    part = emitter.cast(node["src"], dtype_of(source))
-    if isinstance(begin, int) and begin == 0 and same(end, extent) and step == 1:
-        return part
-    return _put(emitter, source, part, axis, begin, end, step)
-
-
-@converts("select_scatter.default")
-def _put_at_index(emitter: Emitter, node: Node) -> relax.Expr:
-    """The tensor with another in the place of one of its parts along an axis."""
-    source, dims = node["self"], dims_of(node["self"])
-    axis = node["dim"] % len(dims)
-    place = _from_the_front(node["index"], dims[axis])
-    part = emitter.emit(relax.op.expand_dims(emitter.cast(node["src"], dtype_of(source)), axis))
-    return _put(emitter, source, part, axis, place, simplified(expression(place) + 1), 1)
-
-
-def _put(
-    emitter: Emitter, source: relax.Expr, part: relax.Expr, axis: int, begin: Dim, end: Dim, step: int
-) -> relax.Expr:
-    def kernel(
-        tensor: te.Tensor, part: te.Tensor, first: tirx.Expr, last: tirx.Expr, *_: tirx.Expr
-    ) -> te.Tensor:
-        def element(*index: tirx.Var) -> tirx.Expr:
-            beyond = index[axis].astype("int64") - first
-            inside = tirx.all(beyond >= 0, index[axis] < last, tirx.floormod(beyond, step) == 0)
-            place = list(index)
-            place[axis] = tirx.floordiv(beyond, step)
-            return tirx.if_then_else(inside, part(*place), tensor(*index))
-
-        return te.compute(tensor.shape, element, "put")
-
-    return emitter.builder.emit_te(
-        kernel, source, part, expression(begin), expression(end), primfunc_name_hint="put_slice"
-    )
+    return bound_within(node["start"], extent, 0), bound_within(node["end"], extent, extent)
 
 
 @converts("constant_pad_nd.default")

@@ -1,0 +1,131 @@
+"""Assignments to slices, one after the other: which become one join, and that numbers are right either way."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import tvm
+from tvm import relax
+
+import tvm_mxplan
+from tvm_mxplan.frontend.origins import OriginBuilder
+from tvm_mxplan.frontend.torch import converters
+from tvm_mxplan.frontend.torch.node import Emitter, Node, Stated
+
+SHAPE = (3, 6, 4)
+X = np.arange(72, dtype="float32").reshape(SHAPE)
+Call = tuple[str, dict[str, int], bool]
+"""An operator, its operands but the tensors, and whether nothing else reads what it puts into."""
+
+
+def parts_of(calls: list[Call]) -> list[np.ndarray]:
+    """A tensor to put for each call."""
+    found = []
+    for number, (operator, operands, _) in enumerate(calls):
+        where = X.copy()
+        view = select(where, operands) if operator == "select_scatter.default" else cut(where, operands)
+        found.append(np.full(view.shape, 100 + number, "float32"))
+    return found
+
+
+def select(array: np.ndarray, operands: dict[str, int]) -> np.ndarray:
+    return np.moveaxis(array, operands["dim"], 0)[operands["index"]]
+
+
+def cut(array: np.ndarray, operands: dict[str, int]) -> np.ndarray:
+    places = [slice(None)] * array.ndim
+    places[operands["dim"]] = slice(operands["start"], operands["end"], operands["step"])
+    return array[tuple(places)]
+
+
+def module_of(calls: list[Call], parts: list[np.ndarray]) -> tvm.IRModule:
+    builder = OriginBuilder()
+    params = [
+        relax.Var(f"p{at}", relax.TensorType(one.shape, "float32")) for at, one in enumerate([X, *parts])
+    ]
+    with builder.function("main", params):
+        with builder.dataflow():
+            emitter, value = Emitter(builder), params[0]
+            for (operator, operands, alone), part in zip(calls, params[1:], strict=True):
+                sole = frozenset({"self"} if alone else ())
+                stated = [Stated(SHAPE, "float32")]
+                node = Node(f"aten.{operator}", {"self": value, "src": part, **operands}, stated, sole=sole)
+                value = converters.TABLE[node.operator](emitter, node)
+            result = builder.emit_output(value)
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+def compiled(calls: list[Call]) -> tuple[np.ndarray, tvm_mxplan.Executable]:
+    parts = parts_of(calls)
+    executable = tvm_mxplan.compile(module_of(calls, parts), options={"cache": "disabled"})
+    (found,) = executable(X, *parts)
+    return found.numpy(), executable
+
+
+def expected(calls: list[Call]) -> np.ndarray:
+    result = X.copy()
+    for (operator, operands, _), part in zip(calls, parts_of(calls), strict=True):
+        place = select(result, operands) if operator == "select_scatter.default" else cut(result, operands)
+        place[...] = part
+    return result
+
+
+def at(index: int, dim: int = 1, alone: bool = True) -> Call:
+    return "select_scatter.default", {"dim": dim, "index": index}, alone
+
+
+def within(start: int, end: int, step: int = 1, dim: int = 1, alone: bool = True) -> Call:
+    return "slice_scatter.default", {"dim": dim, "start": start, "end": end, "step": step}, alone
+
+
+def kernels(executable: tvm_mxplan.Executable) -> int:
+    return str(executable.report).count("put_slice")
+
+
+def test_all_of_an_axis_put_one_by_one_is_one_join() -> None:
+    calls = [at(index) for index in range(6)]
+    found, executable = compiled(calls)
+    steps = [step.kind for region in executable.report.regions for step in region.steps]
+    assert steps.count("concat") == 1 and kernels(executable) == 0
+    np.testing.assert_array_equal(found, expected(calls))
+
+
+def test_what_was_not_put_is_taken_from_where_it_was() -> None:
+    calls = [within(1, 3), within(2, 5), at(-6)]
+    found, executable = compiled(calls)
+    steps = [step.kind for region in executable.report.regions for step in region.steps]
+    assert "concat" in steps and kernels(executable) == 0
+    np.testing.assert_array_equal(found, expected(calls))
+
+
+def test_what_is_read_between_is_not_joined() -> None:
+    """Joining all of it again for each reader would cost the square of the puts."""
+    calls = [at(index, alone=False) for index in range(3)]
+    found, executable = compiled(calls)
+    assert kernels(executable) > 0
+    np.testing.assert_array_equal(found, expected(calls))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_sequence(seed: int) -> None:
+    dice = random.Random(seed)
+    calls = []
+    for _ in range(dice.randint(2, 7)):
+        dim = dice.choice([1, 1, 1, 2])
+        extent, alone = SHAPE[dim], dice.random() < 0.8
+        start = dice.randrange(extent)
+        end = dice.randint(start, extent)
+        calls.append(
+            dice.choice(
+                [
+                    at(dice.randrange(-extent, extent), dim, alone),
+                    within(start, end, 1, dim, alone),
+                    within(start, end, dice.choice([1, 2]), dim, alone),
+                ]
+            )
+        )
+    found, _ = compiled(calls)
+    np.testing.assert_array_equal(found, expected(calls))
