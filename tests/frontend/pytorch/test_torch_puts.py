@@ -1,4 +1,4 @@
-"""Assignments to slices, one after the other: which become one join, and that numbers are right either way."""
+"""Assignments to slices, one after the other: which become one join; numbers are right either way."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Piece:
     offset: int
 
     def cut(self, begin: int, end: int) -> Piece:
-        """What of the piece lies within bounds; it is empty where nothing does."""
+        """The piece within bounds; empty where it lies beyond them."""
         low, high = max(begin, self.begin), min(end, self.end)
         return Piece(low, max(low, high), self.tensor, self.offset + low - self.begin)
 
