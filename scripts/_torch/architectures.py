@@ -20,7 +20,7 @@ from .catalogue import Network
 PREFIX = "transformers:"
 _LARGEST = 60_000_000
 _VOCABULARY = 300
-_WIDTHS = (
+_SIZES = (
     *("hidden_size", "d_model", "n_embd", "emb_dim", "dim", "embed_dim", "embedding_size", "d_embed"),
     *("word_embed_proj_dim", "image_size"),
 )
@@ -35,8 +35,9 @@ _INNER = (
 )
 _LAYERS = (
     *("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers"),
-    *("num_encoder_layers", "num_decoder_layers", "num_key_value_heads", "num_experts_per_tok"),
+    *("num_encoder_layers", "num_decoder_layers"),
 )
+_PAIRS = ("num_key_value_heads", "num_experts_per_tok")
 _HEADS = (
     *("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads"),
     *("decoder_attention_heads", "num_experts", "n_routed_experts", "num_local_experts"),
@@ -61,9 +62,9 @@ _HALVES = (
 )
 _STATES = ("state_size", "mamba_d_state")
 _SMALL = {
-    **dict.fromkeys(_WIDTHS, 64),
+    **dict.fromkeys(_SIZES, 64),
     **dict.fromkeys((*_INNER, *_PLACES), 128),
-    **dict.fromkeys(_LAYERS, 2),
+    **dict.fromkeys((*_LAYERS, *_PAIRS), 2),
     **dict.fromkeys(_HEADS, 4),
     **dict.fromkeys(_PARTS, 16),
     **dict.fromkeys(_HALVES, 32),
@@ -74,7 +75,7 @@ _SMALL = {
 _RECIPES = (
     _SMALL,
     {**_SMALL, "num_key_value_heads": 4},
-    {**dict.fromkeys(_LAYERS[:-2], 2), "vocab_size": _VOCABULARY},
+    {**dict.fromkeys(_LAYERS, 2), "vocab_size": _VOCABULARY},
 )
 _TOKENS = (
     "pad_token_id",
@@ -108,25 +109,20 @@ def architecture(name: str) -> Network:
     said = ""
     for recipe in _RECIPES:
         try:
-            module, inputs = _module(name.removeprefix(PREFIX), recipe)
+            return _network(name, recipe)
         except Exception as error:
             said = said or f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
-        else:
-            return _network(name, module, inputs)
     raise NotMade(said)
 
 
-def _network(name: str, module: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> Network:
-    return Network(name, lambda: module, lambda _count: inputs)
-
-
-def _module(name: str, recipe: Mapping[str, int]) -> tuple[torch.nn.Module, dict[str, torch.Tensor]]:
+def _network(name: str, recipe: Mapping[str, int]) -> Network:
     import transformers
     from transformers.models.auto import configuration_auto, modeling_auto
 
-    config = configuration_auto.CONFIG_MAPPING[name]()
+    listed = name.removeprefix(PREFIX)
+    config = configuration_auto.CONFIG_MAPPING[listed]()
     _make_small(config, recipe)
-    made = modeling_auto.MODEL_MAPPING_NAMES[name]
+    made = modeling_auto.MODEL_MAPPING_NAMES[listed]
     kind = getattr(transformers, made if isinstance(made, str) else made[0])
     with torch.device("meta"):
         count = sum(parameter.numel() for parameter in kind(config).parameters())
@@ -138,7 +134,7 @@ def _module(name: str, recipe: Mapping[str, int]) -> tuple[torch.nn.Module, dict
     with torch.no_grad():
         module(**inputs)
         torch.export.export(module, (), inputs, strict=False)
-    return module, inputs
+    return Network(name, lambda: module, lambda _count: inputs)
 
 
 def _make_small(config: Any, recipe: Mapping[str, int], depth: int = 3) -> None:

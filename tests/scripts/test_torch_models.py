@@ -35,6 +35,31 @@ def test_cells():
     assert torch_models.cells({**FOUND, "share": None})[3] == ""
 
 
+def test_what_is_not_made_counts_neither_way(monkeypatch, capsys):
+    answers = {"made": FOUND, "other": {"not_made": "ValueError: sizes"}, "wrong": {**FOUND, "error": 1.0}}
+    monkeypatch.setattr(torch_models, "NEEDED", ())
+    monkeypatch.setattr(torch_models, "_names", lambda options: options.transformers.split(","))
+    monkeypatch.setattr(torch_models, "answer_of", lambda command, _seconds: answers[command[-2]])
+    assert torch_models.main(["--transformers", "made,other", "--doors", "exported"]) == 0
+    said = capsys.readouterr().out
+    assert "| other | exported | not made: ValueError: sizes |" in said and "1 of 1 compiled" in said
+    assert torch_models.main(["--transformers", "made,other,wrong", "--doors", "exported"]) == 1
+    assert "1 of 2 compiled" in capsys.readouterr().out
+
+
+def test_architectures_are_made_small():
+    for package in ("torch", "transformers"):
+        pytest.importorskip(package, reason="architectures are made of torch and transformers")
+    from _torch.architectures import PREFIX, NotMade, architecture, architecture_names
+
+    assert {"gpt2", "llama"} <= set(architecture_names())
+    network = architecture(f"{PREFIX}gpt2")
+    assert sum(parameter.numel() for parameter in network.make().parameters()) < 1_000_000
+    assert set(network.inputs(2)) == {"input_ids", "attention_mask"}
+    with pytest.raises(NotMade, match="no_such_thing"):
+        architecture(f"{PREFIX}no_such_thing")
+
+
 def test_every_network_is_named_once():
     pytest.importorskip("torch", reason="the catalogue makes networks of torch")
     from _torch.catalogue import NETWORKS

@@ -57,6 +57,16 @@ def _transposed(x: Any, w: Any) -> list[Any]:
     ]
 
 
+def _assigned(x: Any) -> list[Any]:
+    whole, some, read = torch.zeros_like(x), x.clone(), torch.zeros_like(x)
+    for at in range(5):
+        whole[at] = x[at - 1] * at
+    some[:, 1:4], some[:, 3:5], some[:, 0] = x[:, :3] + 1, x[:, 5:] * 2, 7.0
+    for at in range(5):
+        read[at] = read[at - 1] + x[at]
+    return [whole, some, read]
+
+
 def _averages(x: Any) -> list[Any]:
     return [
         F.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
@@ -101,6 +111,7 @@ CASES: dict[str, tuple[Any, ...]] = {
         lambda x: (torch.select_scatter(x, x[0] + 2, 0, -2), x.slice_scatter(x[:2], 0, 1, 4, 2)),
         X,
     ),
+    "written one after the other": (_assigned, X),
     "comparisons of booleans": (_of_booleans, X > 0, X > 0.5),
     "bounds of booleans": (lambda x: ((x > 0).clamp_min(x > 0.5), (x > 0).clamp_max(x > 0.5)), X),
     "read by strides": (lambda x: x.as_strided((4, 2, 3), (7, 1, 2), 1), X),

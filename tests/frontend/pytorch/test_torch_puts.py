@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tvm
+from stand_ins_of_torch import Operator, Schema
 from tvm import relax
 
 import tvm_mxplan
 from tvm_mxplan.frontend.origins import OriginBuilder
-from tvm_mxplan.frontend.torch import converters
+from tvm_mxplan.frontend.torch import converters, graph
 from tvm_mxplan.frontend.torch.node import Emitter, Node, Stated
 
 SHAPE = (3, 6, 4)
@@ -129,3 +131,41 @@ def test_any_sequence(seed: int) -> None:
         )
     found, _ = compiled(calls)
     np.testing.assert_array_equal(found, expected(calls))
+
+
+def called(operator: str, *args: SimpleNamespace) -> SimpleNamespace:
+    """A node of PyTorch's graph, which becomes a user of its arguments."""
+    target = Operator(operator)
+    target._schema = Schema(tuple(SimpleNamespace(name=name) for name in ("self", "src")[: len(args)]))
+    node = SimpleNamespace(target=target, args=args, kwargs={}, users=[])
+    for one in args:
+        one.users.append(node)
+    return node
+
+
+@pytest.mark.parametrize(
+    "readers, sole",
+    [
+        ([], {"self", "src"}),
+        (["aten.copy.default"], {"self", "src"}),
+        (["aten.slice.Tensor", "aten.select.int", "aten.copy.default"], {"self", "src"}),
+        (["aten.tanh.default"], {"src"}),
+        (["aten.select.int", "aten.tanh.default"], {"src"}),
+    ],
+)
+def test_a_copy_does_not_read_what_it_replaces(readers: list[str], sole: set[str]) -> None:
+    """Of each chain of readers only the last decides, where those before cut parts out."""
+    value, part = called("aten.zeros.default"), called("aten.ones.default")
+    put = called("aten.select_scatter.default", value, part)
+    other = value
+    for name in readers:
+        more = [called("aten.ones.default")] if "copy" in name else []
+        other = called(name, other, *more)
+    assert graph._sole_operands(put) == sole
+
+
+def test_a_copy_reads_what_it_puts() -> None:
+    value, part = called("aten.zeros.default"), called("aten.ones.default")
+    put = called("aten.select_scatter.default", value, part)
+    called("aten.copy.default", called("aten.zeros.default"), value)
+    assert graph._sole_operands(put) == {"src"}

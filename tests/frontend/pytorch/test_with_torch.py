@@ -190,6 +190,23 @@ def test_recurrent_layers(name):
         np.testing.assert_allclose(found.numpy(), value.numpy(), rtol=1e-4, atol=1e-6)
 
 
+def test_assignments_in_a_loop_are_one_join():
+    """PyTorch reads the old part before each, for a copy that does not look at its numbers."""
+
+    class Loop(torch.nn.Module):
+        def forward(self, x):
+            result = torch.zeros_like(x)
+            for at in range(x.shape[1]):
+                result[:, at] = torch.tanh(x[:, at])
+            return result
+
+    x = torch.linspace(-2, 2, 30).reshape(2, 5, 3)
+    executable = tvm_mxplan.compile(torch.export.export(Loop(), (x,)), options=OPTIONS)
+    kinds = [step.kind for region in executable.report.regions for step in region.steps]
+    assert kinds.count("concat") == 1 and "put_slice" not in str(executable.report)
+    np.testing.assert_allclose(executable(x.numpy())[0].numpy(), Loop()(x).numpy(), rtol=1e-5, atol=1e-6)
+
+
 def test_recurrent_weights_that_are_inputs():
     class Given(torch.nn.Module):
         def forward(self, x, h, w, r):

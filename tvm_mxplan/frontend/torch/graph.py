@@ -193,8 +193,7 @@ class GraphImporter:
         if schema is None:
             return {str(at): self._value(value) for at, value in enumerate(fx_node.args)}
         operands = {argument.name: argument.default_value for argument in schema.arguments}
-        given = dict(zip(operands, fx_node.args, strict=False)) | fx_node.kwargs
-        return operands | {name: self._value(value) for name, value in given.items()}
+        return operands | {name: self._value(value) for name, value in _named(fx_node)}
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, list | tuple):

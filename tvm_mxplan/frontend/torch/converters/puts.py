@@ -20,6 +20,7 @@ from ..node import Emitter, Node, dims_of, dtype_of
 from .movement import bound_within, from_the_front
 from .table import converts
 
+# Joins between are made and let go, each with one operand more than the last: their number is bounded.
 _MOST_PIECES = 512
 
 

@@ -101,6 +101,8 @@ class Search {
   static constexpr int32_t kDone = -1;
   static constexpr int32_t kFailed = -2;
 
+  static size_t At(int32_t number) { return static_cast<size_t>(number); }
+
   int32_t Choose(Component component);
   bool IsSafe(int32_t item) const;
   bool IsDominant(int32_t item) const;
@@ -109,12 +111,6 @@ class Search {
   int64_t MostLoad(int32_t item) const;
   bool Place(Component component, int32_t item);
   bool PushUp(Component component, int32_t item);
-  int64_t PushedBound(int32_t item);
-  bool Propagate(Component component);
-  bool RaiseWaiting();
-  void RaiseAtOnce();
-  bool RaisedSectionsFit();
-  bool SectionFits(size_t section);
   int32_t Split(Component component, int32_t item, int32_t here, int32_t rest);
   int32_t Backtrack(int32_t failed);
   void Undo(size_t mark);
@@ -125,9 +121,17 @@ class Search {
     changes_.push_back({place, *place});
     *place = value;
   }
-  void Raise(int32_t item, int64_t bound);
   StateKey StateOf(Component component) const;
   int32_t AddTask(const Task& task);
+
+  // Of propagate.cc.
+  int64_t PushedBound(int32_t item);
+  void Raise(int32_t item, int64_t bound);
+  bool Propagate(Component component);
+  bool RaiseWaiting();
+  void RaiseAtOnce();
+  bool RaisedSectionsFit();
+  bool SectionFits(size_t section);
 
   const Instance& instance_;
   const Geometry& geometry_;
