@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +22,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for reason in filter(None, reasons):
         for item in marked:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Slow tests start while there is time for them."""
+    until = float(os.environ.get("SLOW_TESTS_UNTIL") or "inf")
+    if time.time() > until and item.get_closest_marker("slow"):
+        pytest.skip("slow, and the time for slow tests is over (SLOW_TESTS_UNTIL); scripts/test runs it")
 
 
 @pytest.fixture(scope="session", autouse=True)

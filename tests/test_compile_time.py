@@ -51,6 +51,7 @@ def calls(family: str, operators: int) -> Counter[str]:
     return Counter({name: number for name, number in own.items() if "allocation" not in Path(name).parts})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["elementwise", "residual", "wide", "alternating"])
 def test_four_times_the_operators_are_about_four_times_the_work(family: str) -> None:
     calls(family, WARM)  # what is asked of the library once is known now
@@ -84,6 +85,7 @@ def test_parts_of_patterns_count() -> None:
     assert may_match(wildcard(), set())
 
 
+@pytest.mark.slow
 def test_chains_longer_than_pythons_recursion() -> None:
     """1,200 views, each of the one before it, in one region."""
     depth = sys.getrecursionlimit() + 200

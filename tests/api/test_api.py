@@ -221,6 +221,7 @@ def test_an_import_does_nothing():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_a_library_of_stock_tvm_loads_too(model, x, expected, tmp_path):
     tvm.compile(import_model(model), HOST).export_library(str(tmp_path / "stock.so"))
     stock = tvm_mxplan.load(tmp_path / "stock.so")
@@ -262,6 +263,7 @@ def test_the_report_counts_what_the_model_has(ex):
 # --- without it, and in pieces ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_disabled_means_stock_tvm_and_the_same_numbers(model, x, expected, monkeypatch):
     monkeypatch.setenv("TVM_MXPLAN_DISABLE", "1")
     ex = tvm_mxplan.compile(model)
@@ -270,6 +272,7 @@ def test_disabled_means_stock_tvm_and_the_same_numbers(model, x, expected, monke
     assert close(ex(x)[0], expected)
 
 
+@pytest.mark.slow
 def test_target_llvm_means_stock_tvm(model, x, expected):
     ex = tvm_mxplan.compile(model, target="llvm")
     assert not ex.report.regions

@@ -47,6 +47,7 @@ def compiled(folder: Path, target: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*command, "--report"], env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_a_target_names_an_installed_library(tmp_path: Path) -> None:
     install(tmp_path / "site", "loops", "LIBRARY")
     done = compiled(tmp_path, "loops, dnnl, llvm")
@@ -59,6 +60,7 @@ def test_without_it_the_name_is_unknown(tmp_path: Path) -> None:
     assert done.returncode != 0 and "unknown part 'loops'" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value, why", [("ABSENT", "has no attribute"), ("NAME", "object has no attribute")])
 def test_one_that_fails_is_named_where_it_is_asked_for(tmp_path: Path, value: str, why: str) -> None:
     install(tmp_path / "site", "loops", "LIBRARY")

@@ -164,6 +164,7 @@ def test_layouts_given_by_name_are_replayed(tiny, tmp_path, fresh, decided):
     assert len(decided) == 2
 
 
+@pytest.mark.slow
 def test_in_a_fresh_process(tiny, saved, tmp_path):
     onnx.save(tiny, tmp_path / "tiny.onnx")
     code = f"""

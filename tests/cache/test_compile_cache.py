@@ -258,6 +258,7 @@ np.save(sys.argv[3], ex(np.load(sys.argv[2]))[0].numpy())
 """
 
 
+@pytest.mark.slow
 def test_killed_half_way_and_two_at_once(tiny, tmp_path, cache_folder):
     onnx.save(tiny, tmp_path / "tiny.onnx")
     np.save(tmp_path / "x.npy", X)

@@ -246,6 +246,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(JSON, JSON, JSON, st.binary(max_size=100))
 def test_any_header_is_read_or_refused(entries, facts, fingerprint, rest):

@@ -77,6 +77,7 @@ def test_every_option_says_whether_it_matters():
     assert set(options.fingerprinted()) == set(options.__dataclass_fields__) - outside
 
 
+@pytest.mark.slow
 def test_another_target_version_thread_count_or_pass_context(tiny, monkeypatch):
     from tvm_mxplan.cache.key import surroundings
 

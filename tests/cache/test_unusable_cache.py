@@ -37,6 +37,7 @@ def regions_of(data: bytes) -> dict[str, int]:
     return places
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights, packed", [({"region", "weights"}, True), ({"program", "constant"}, False)])
 def test_every_part_that_is_damaged(tiny, cache_folder, weights, packed):
     """Refused with a reason, made again with the right answer, and read the next time."""
@@ -70,6 +71,7 @@ def test_truncated(tiny, cache_folder, share):
     assert outcome(tiny) == "hit"
 
 
+@pytest.mark.slow
 def test_what_else_lies_under_this_name(tiny, cache_folder):
     compiled(tiny)
     path = cache_file(cache_folder)
@@ -162,6 +164,7 @@ def test_the_limit_of_the_environment(tiny, monkeypatch):
     assert "more than the cache may hold, 100" in compiled(tiny).report.cache.reason
 
 
+@pytest.mark.slow
 def test_bypassed_where_passes_are_watched_or_off(tiny, monkeypatch):
     from tvm_mxplan.report.inspection import RelaxDump
 

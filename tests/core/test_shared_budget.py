@@ -140,6 +140,7 @@ def test_where_the_search_ends_early_what_spends_least_is_taken(monkeypatch: pyt
     assert all(a.cost == assignment_cost(p, a.choices) for p, a in pairs)
 
 
+@pytest.mark.slow
 def test_many_steps_are_solved_at_a_price_and_stay_within() -> None:
     problems = [chain(seed, 40) for seed in range(5)]
     free = solve_within(problems, math.inf)

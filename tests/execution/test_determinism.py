@@ -56,6 +56,7 @@ def two_threads():
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiny", "squeezenet", "shufflenet"])
 def test_calls_and_compiles(name):
     model = zoo.load(name)
@@ -69,6 +70,7 @@ def test_calls_and_compiles(name):
     assert len(seen) == 1
 
 
+@pytest.mark.slow
 def test_processes_with_other_numbers_of_threads(tmp_path, two_threads):
     np.save(tmp_path / "x.npy", X)
     answers = {}
@@ -139,6 +141,7 @@ def other_code(stats: dict) -> dict:
     return stats
 
 
+@pytest.mark.slow
 def test_a_library_carries_it(tmp_path):
     ex = tvm_mxplan.compile(zoo.load("tiny"), options={"deterministic": True, "tune": "measure"})
     assert ex.report.determinism.measured

@@ -67,6 +67,7 @@ def answer(**environment: str) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", ["1", "n"])
 def test_two_threads_on_one_processor_become_one(batch: str) -> None:
     found = answer(ONE_PROCESSOR="1", BATCH=batch)
@@ -74,6 +75,7 @@ def test_two_threads_on_one_processor_become_one(batch: str) -> None:
     assert found["same"]
 
 
+@pytest.mark.slow
 def test_the_variable_keeps_all_threads() -> None:
     found = answer(ONE_PROCESSOR="1", BATCH="1", TVM_MXPLAN_FEWER_THREADS="0")
     assert found == {"calls": {"2": 301}, "same": True}

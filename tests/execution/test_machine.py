@@ -66,6 +66,7 @@ def test_the_first_answer_imports_neither_tvm_nor_onnx_nor_scipy(folder, monkeyp
     run(folder, monkeypatch, way, more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_tvm_imported_afterwards(folder, monkeypatch, way):
     """One runtime, tensors and modules that are TVM's, and the plug-in where TVM looks for it."""
@@ -90,6 +91,7 @@ def test_tvm_imported_afterwards(folder, monkeypatch, way):
     run(folder, monkeypatch, way, more)
 
 
+@pytest.mark.slow
 def test_what_was_read_from_the_cache_is_exported(folder, monkeypatch):
     more = """
         ex.export("again.so")
@@ -98,6 +100,7 @@ def test_what_was_read_from_the_cache_is_exported(folder, monkeypatch):
     run(folder, monkeypatch, "cache", more)
 
 
+@pytest.mark.slow
 def test_functions_that_only_tvms_python_registers(tmp_path):
     """A library whose machine needs one makes `tvm` be imported."""
     import tvm

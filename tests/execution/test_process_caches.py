@@ -67,6 +67,7 @@ def test_options_set_capacities() -> None:
     assert now["weights"].most_bytes == 2 << 20
 
 
+@pytest.mark.slow
 def test_options_come_before_the_environment() -> None:
     code = "import tvm_mxplan; from tvm_mxplan.testing import zoo\n"
     code += "tvm_mxplan.compile(zoo.load(zoo.TINY), options={'primitive_cache': 11})"
@@ -83,11 +84,13 @@ def test_wrong_options_are_named(option: str, value: object) -> None:
         tvm_mxplan.Options(**{option: value})
 
 
+@pytest.mark.slow
 def test_the_environment_sets_capacities() -> None:
     answer = show(TVM_MXPLAN_PRIMITIVE_CACHE="5", TVM_MXPLAN_WEIGHTS_CACHE="3")
     assert answer.stdout.split() == ["5", str(3 * 2**20)], answer.stderr
 
 
+@pytest.mark.slow
 def test_a_wrong_variable_is_named() -> None:
     answer = show(TVM_MXPLAN_WEIGHTS_CACHE="all")
     assert "TVM_MXPLAN_WEIGHTS_CACHE='all'; expected a whole number from 0" in answer.stderr

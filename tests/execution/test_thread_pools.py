@@ -42,6 +42,7 @@ os._exit(0)  # a pool that still spins would be waited for
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given, expected",
     [(None, ["S", "100"]), ("2000000000", ["R", "2000000000"])],

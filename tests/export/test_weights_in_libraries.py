@@ -62,6 +62,7 @@ def region_modules(module: Any) -> list[Any]:
     return found + [region for child in module.imports for region in region_modules(child)]
 
 
+@pytest.mark.slow
 def test_the_peak_is_weights_and_arena(libraries: dict[str, Path], tmp_path: Path) -> None:
     arguments = [libraries[zoo.TINY], libraries["resnet50"], tmp_path / "answer.npy"]
     answer = subprocess.run(

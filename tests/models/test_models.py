@@ -157,6 +157,7 @@ def test_every_layout_policy_gives_the_same_numbers(layouts: str) -> None:
     assert worst_relative_l2(actual, onnxruntime_outputs(model, inputs)) <= TOLERANCE
 
 
+@pytest.mark.slow
 def test_symbolic_batch() -> None:
     """One executable for every batch: a region specialises on sight."""
     model = zoo.load("mobilenet_v2", batch="N")
@@ -179,6 +180,7 @@ def two_threads() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layouts", ["cost", "channels_last"])
 def test_resnet50_tensors(layouts: str) -> None:
     """As everybody gets it: residual sums in place, 5,218,304 bytes of activations; the rest is scratchpads.
@@ -198,6 +200,7 @@ def test_resnet50_tensors(layouts: str) -> None:
     assert memory.height <= memory.stock
 
 
+@pytest.mark.slow
 def test_resnet50_arena_without_winograd(two_threads: None) -> None:
     """12,288 bytes of scratchpad on top of the activations, and no order of the steps needs less.
 

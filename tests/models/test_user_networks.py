@@ -29,6 +29,7 @@ def agree(ex: Executable, network: Network, most: float, without: int = -1) -> N
                 assert relative_l2(np.float64(ours), np.float64(theirs)) <= most, at
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_right_at_every_size(name: str, tmp_path: Path) -> None:
     """Also after an export."""

@@ -19,6 +19,7 @@ def check(name: str, policy: str) -> None:
     assert result.first is None, result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_model_under_every_policy(policy):
     check("squeezenet", policy)

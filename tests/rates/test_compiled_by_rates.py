@@ -32,6 +32,7 @@ def compiled(machine: str, **options: object) -> tvm_mxplan.Report:
     return report
 
 
+@pytest.mark.slow
 def test_estimates_go_by_the_rates_that_are_given(given) -> None:
     slow, fast = compiled(given(10.0)), compiled(given(1000.0))
     assert slow.regions[0].estimated_us > 1.5 * fast.regions[0].estimated_us
@@ -47,6 +48,7 @@ def test_a_finished_compilation_by_other_rates_is_not_taken(given) -> None:
     assert outcomes == ["miss", "hit", "miss", "hit"]
 
 
+@pytest.mark.slow
 def test_this_machine_is_measured_once(monkeypatch: pytest.MonkeyPatch, cache_folder: Path) -> None:
     from tvm_mxplan.byoc import registry
 

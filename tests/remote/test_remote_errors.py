@@ -38,12 +38,14 @@ def test_nobody_is_there(tiny, tmp_path):
     assert "python -m tvm.exec.rpc_tracker" in message
 
 
+@pytest.mark.slow
 def test_a_tracker_without_such_a_key(tiny, pi, tmp_path):
     message = refusal(tiny, Remote(tracker=pi, key="phone"), tmp_path)
     assert f"tracker {pi}: no server with the key 'phone'; it knows 'pi'" in message
     assert f"python -m tvm.exec.rpc_server --tracker {pi} --key phone" in message
 
 
+@pytest.mark.slow
 def test_a_server_is_no_tracker_and_minds_its_key(tiny, tmp_path):
     with rpc_processes.server() as (address, _):
         message = refusal(tiny, Remote(tracker=address, key=KEY), tmp_path)
@@ -51,6 +53,7 @@ def test_a_server_is_no_tracker_and_minds_its_key(tiny, tmp_path):
         assert "key=client:phone" in refusal(tiny, Remote(server=address, key="phone"), tmp_path)
 
 
+@pytest.mark.slow
 def test_a_server_without_the_plug_in(tiny, tmp_path):
     with rpc_processes.server(TVM_DEVICE_BACKEND_AUTOLOAD="0") as (address, _):
         message = refusal(tiny, Remote(server=address, key=KEY), tmp_path)
@@ -75,6 +78,7 @@ def test_errors_over_there(pi, tmp_path):
         there.check("latency")
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_amid_the_work(tiny, tmp_path, monkeypatch):
     """A cost that was measured before is kept, and counts in the next run."""
     records = tmp_path / "records"

@@ -61,6 +61,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_records_are_those_of_that_machine_and_used_there(tiny, pi, tmp_path, nothing_here):
     records, library = tmp_path / "records", tmp_path / "tiny.so"
     ex = tvm_mxplan.tune(tiny, records, remote=Remote(tracker=pi, key=KEY))
@@ -80,6 +81,7 @@ def test_records_are_those_of_that_machine_and_used_there(tiny, pi, tmp_path, no
     assert worst_relative_l2(outputs, onnxruntime_outputs(tiny, inputs)) < 1e-5
 
 
+@pytest.mark.slow
 def test_records_have_the_form_of_local_ones(tiny, pi, tmp_path, monkeypatch):
     """And answer the same questions."""
     monkeypatch.setattr(tune_dispatch, "CLEARLY", 0.0)  # plans for other operators are other questions
@@ -95,6 +97,7 @@ def test_records_have_the_form_of_local_ones(tiny, pi, tmp_path, monkeypatch):
         assert len(questions[0] & questions[1]) >= least
 
 
+@pytest.mark.slow
 def test_what_is_known_is_not_measured_again(tiny, pi, tmp_path):
     remote = Remote(tracker=pi, key=KEY)
     first = tvm_mxplan.tune(tiny, tmp_path / "a", options={"tune_trials": 4}, remote=remote).report.tuning
@@ -103,6 +106,7 @@ def test_what_is_known_is_not_measured_again(tiny, pi, tmp_path):
     assert again.known["operators"] == first.measured["operators"] == 2  # and a plan, and a kernel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy, unit", [("throughput", "us per answer"), ("memory", "bytes")])
 def test_strategies(tiny, pi, tmp_path, strategy, unit, nothing_here):
     options = {"tune_for": strategy, "convolutions": "direct"}
@@ -113,6 +117,7 @@ def test_strategies(tiny, pi, tmp_path, strategy, unit, nothing_here):
     assert report.measured["plans"] >= 2
 
 
+@pytest.mark.slow
 def test_another_instruction_set(tiny, tmp_path, nothing_here):
     """Plans are made of what oneDNN would do over there, and run there as they were planned."""
     records, library = tmp_path / "records", tmp_path / "tiny.so"

@@ -100,6 +100,7 @@ def test_a_region_that_goes_back_is_told_as_tvms():
     ]
 
 
+@pytest.mark.slow
 def test_a_step_that_has_nothing_to_do_stands_in_place():
     """Pieces of a concat that are written where they belong."""
     report = tvm_mxplan.compile(zoo.load("squeezenet"), options={"layouts": "blocked"}).report
@@ -107,6 +108,7 @@ def test_a_step_that_has_nothing_to_do_stands_in_place():
     assert concats and any(d.chosen.in_place and not d.chosen.implementation for d in concats)
 
 
+@pytest.mark.slow
 def test_a_limit_on_errors_is_a_reason():
     limit = 6e-6
     report = tvm_mxplan.compile(zoo.load("resnet18"), options={"max_relative_error": limit}).report
@@ -119,6 +121,7 @@ def test_a_limit_on_errors_is_a_reason():
     assert all("costs less" in one.out for d in taken for one in d.candidates if one.algorithm == "direct")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("timed", "source"), [(True, "measured"), (False, "model")])
 def test_costs_say_where_they_come_from(model, monkeypatch, timed, source):
     """Those of the plan that tuning found the best; here it has one to compare."""
@@ -143,6 +146,7 @@ def test_a_rule_for_layouts_is_explained_with_costs(model):
     assert any("reference code" in one.out for one in others)
 
 
+@pytest.mark.slow
 def test_a_rule_for_algorithms_is_explained_with_costs():
     report = tvm_mxplan.compile(zoo.load("resnet18"), options={"convolutions": "direct"}).report
     decision = report.dispatch["conv2d_1"]
@@ -153,6 +157,7 @@ def test_a_rule_for_algorithms_is_explained_with_costs():
     assert others["winograd_f4"].relative_error > 0
 
 
+@pytest.mark.slow
 def test_a_measured_plan_by_a_rule_is_explained_with_measured_costs(model, monkeypatch):
     only = PlanCandidate("channels_last", "cost", True, False)
     monkeypatch.setattr(tune_plans, "candidates_for", lambda *_, **__: [only])
@@ -174,6 +179,7 @@ def test_a_forced_layout_is_the_only_one_weighed(model):
 # --- the order of the target, and prefer -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_target_says_who_comes_first(model):
     report = compiled(model, "llvm, dnnl")
     assert report.dispatch.order == ("llvm", "onednn")
@@ -182,6 +188,7 @@ def test_the_target_says_who_comes_first(model):
     assert {fallback.reason for fallback in report.fallbacks} == {"after llvm in the order of preference"}
 
 
+@pytest.mark.slow
 def test_prefer_gives_operators_to_others(model):
     report = compiled(model, prefer="softmax=llvm, conv2d_1=llvm", layers="max_pool2d_0=off")
     stock = {decision.operator for decision in report.dispatch if decision.chosen.backend == "llvm"}
@@ -200,6 +207,7 @@ def test_absent_libraries_are_told(model):
     assert report.dispatch["conv2d_0"].chosen.backend == "onednn"
 
 
+@pytest.mark.slow
 def test_tvm_alone_decides_nothing(model):
     assert "TVM runs every operator" in compiled(model, "llvm").explain()
 

@@ -127,6 +127,7 @@ def ex() -> tvm_mxplan.Executable:
     return ex
 
 
+@pytest.mark.slow
 def test_a_network_reports_its_arena(ex):
     (memory,) = ex.report.memory
     (region,) = ex.report.regions

@@ -137,6 +137,7 @@ def test_a_folder_in_use_is_refused(packed: Path) -> None:
         main.pack(packed, iter(()), MOST, {})
 
 
+@pytest.mark.slow
 def test_the_wheels_are_installed_without_network(tmp_path: Path) -> None:
     wheel = tmp_path / "tiny-1.0-py3-none-any.whl"
     write_wheel(wheel, {"tiny.py": b"ANSWER = 42\n"})
@@ -150,6 +151,7 @@ def test_the_wheels_are_installed_without_network(tmp_path: Path) -> None:
     assert subprocess.run(asked, capture_output=True, text=True).stdout == "42\n"
 
 
+@pytest.mark.slow
 def test_a_bundle_stands_beside_what_is_installed(tmp_path: Path) -> None:
     """Compressed, of wheels that are stored; the Python that it makes has both."""
     wheels, folder, target = tmp_path / "wheels", tmp_path / "bundle", tmp_path / "target"
@@ -227,6 +229,7 @@ def test_steps_run_in_their_order_and_results_are_there(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "_LEAST", 0.0)
     given = steps(

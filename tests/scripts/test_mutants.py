@@ -166,6 +166,7 @@ def test_lines_are_those_of_statements_that_run() -> None:
     assert lines["4 -> 5"] == (4, "f.g")
 
 
+@pytest.mark.slow
 def test_a_sample_is_that_of_its_seed_and_of_many_kinds() -> None:
     file = "tvm_mxplan/core/assignment.py"
     text = (ROOT / file).read_text()

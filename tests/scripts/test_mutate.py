@@ -228,6 +228,7 @@ def test_what_runs_on_import_is_for_those_who_name_the_module() -> None:
     )
 
 
+@pytest.mark.slow
 def test_every_file_of_the_plan_has_tests() -> None:
     for file in sources(["tvm_mxplan/core", "tvm_mxplan/cache", "passes", "byoc/onednn"]):
         if ast.parse((ROOT / file).read_text()).body[1:]:
@@ -273,6 +274,7 @@ assert (ROOT / source).read_text() == text
 """
 
 
+@pytest.mark.slow
 def test_tests_run_on_changed_text_in_memory(tmp_path) -> None:
     """As it is, all pass; broken, some fail; without an end, it is stopped. The file itself stays."""
     ran = subprocess.run(

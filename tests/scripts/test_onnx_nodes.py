@@ -54,6 +54,7 @@ OPERANDS_OF_A_CALL = {
 """Cases whose axes, amounts and thresholds are inputs of the model: one of each kind, by its module."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", OPERANDS_OF_A_CALL)
 def test_cases_with_operands_of_a_call(module: str) -> None:
     assert worker.verdict(node_cases(module)[OPERANDS_OF_A_CALL[module]], "ours") == ("pass", "")
@@ -147,6 +148,7 @@ def test_cases_with_types_that_numpy_lacks_are_arrays() -> None:
     assert str(inputs[0].dtype) == "bfloat16"
 
 
+@pytest.mark.slow
 def test_a_light_network_is_a_case() -> None:
     cases = all_cases(["real"])
     assert len(cases) == 9
@@ -163,6 +165,7 @@ FOREVER = 1e6
 """Seconds for a case: how busy a machine is decides nothing."""
 
 
+@pytest.mark.slow
 def test_the_tables_of_engines_that_run(capsys: pytest.CaptureFixture[str]) -> None:
     """A few cases on both, of the kinds that are read from files."""
     kinds, only = "simple,pytorch-operator", "test_operator_conv,test_operator_add_broadcast"

@@ -86,6 +86,7 @@ def test_what_subgraphs_read_counts() -> None:
     assert shrinking.reads(node) == {"c", "x", "z"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "count"), FIXED)
 def test_a_few_of_each_mode(mode: str, count: int) -> None:
     answers = [trial.tried({"mode": mode, "seed": 7, "number": number}) for number in range(count)]

@@ -234,6 +234,7 @@ def swept(*files: Path, **fields: object) -> Tally:
     return tally
 
 
+@pytest.mark.slow
 def test_it_finds_a_kernel_that_is_wrong_and_a_smaller_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,6 +260,7 @@ def test_it_finds_a_kernel_that_is_wrong_and_a_smaller_case(
     assert again.wrong and smaller.wrong and smaller.work < again.work
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("types", "cases", "kinds"), [(("f32",), 100, 12), (("host", "int8", "bf16"), 60, 8)]
 )
@@ -270,6 +272,7 @@ def test_a_part_of_the_sweep(types: tuple[str, ...], cases: int, kinds: int) -> 
     assert not unknown, "\n".join(tally.lines())
 
 
+@pytest.mark.slow
 def test_where_there_is_nothing_to_try_the_report_says_so(tmp_path: Path) -> None:
     """Softmax has no integers; a sweep of it ends without a fault, and without a claim that all is right."""
     problems = tmp_path / "problems.txt"

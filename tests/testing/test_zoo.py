@@ -80,6 +80,7 @@ def test_images_of_a_batch_do_not_meet(loaded):
     assert relative_l2(together[:1], loaded.answer) > 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiny", "shufflenet", "bvlc_alexnet", "densenet121"])
 def test_symbolic_batch_serves_every_batch(name):
     model = zoo.load(name, batch="N")

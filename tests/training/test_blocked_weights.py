@@ -93,6 +93,7 @@ def test_blocked_weights_are_converted_for_data_gradients_alone() -> None:
     assert {kinds[name] for name in step.report.converting} == {"deconvolution"}
 
 
+@pytest.mark.slow
 def test_it_computes_what_plain_state_does(step: training.TrainingStep) -> None:
     plain = compiled(
         groups=4, keep_gradients=True

@@ -21,6 +21,7 @@ def compiled(**options: object) -> training.TrainingStep:
     return convolutional.compiled(network, layouts="blocked", **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.75, 0.6])
 def test_a_vgg_within_a_share_of_its_arena_gives_the_same_bits(share: float) -> None:
     whole, small = compiled(), compiled(memory_budget=share)
@@ -37,6 +38,7 @@ def test_a_vgg_within_a_share_of_its_arena_gives_the_same_bits(share: float) -> 
         assert np.array_equal(ours[name], array), name
 
 
+@pytest.mark.slow
 def test_more_runs_again_in_less() -> None:
     tight, roomy = compiled(memory_budget=0.6), compiled(memory_budget=0.9)
     counts = [sum(step.report.recomputation.operators.values()) for step in (tight, roomy)]
@@ -90,6 +92,7 @@ def test_a_step_written_for_another_order_computes_the_same() -> None:
     assert all(np.array_equal(one, other) for one, other in zip(*results, strict=True))
 
 
+@pytest.mark.slow
 def test_scratchpads_belong_to_operators_by_their_numbers() -> None:
     step = compiled()
     named = {item.name: item.nbytes for item in step.report.memory[-1].items if item.kind == "scratchpads"}

@@ -197,6 +197,7 @@ def check(cases: Mapping[str, Case]) -> None:
             assert abs(found - expected) <= case.tolerance * scale, (name, at, found, expected)
 
 
+@pytest.mark.slow
 def test_gradients_of_windows_and_norms_are_those_of_differences() -> None:
     check(WINDOWS)
 

@@ -26,6 +26,7 @@ def height(step: training.TrainingStep) -> int:
     return step.report.memory[-1].height
 
 
+@pytest.mark.slow
 def test_a_smaller_arena_and_the_same_weights() -> None:
     whole, small = compiled(None), compiled(0.8)
     assert whole.report.recomputation is None
@@ -44,6 +45,7 @@ def test_a_smaller_arena_and_the_same_weights() -> None:
             assert np.allclose(found[name], array, rtol=1e-5, atol=1e-6), name
 
 
+@pytest.mark.slow
 def test_operators_run_twice_in_a_library_as_well() -> None:
     whole, small = compiled(None), compiled(0.8)
     steps = [sum(len(region.steps) for region in step.report.regions) for step in (whole, small)]
@@ -51,23 +53,27 @@ def test_operators_run_twice_in_a_library_as_well() -> None:
     assert small.report.estimated_us > whole.report.estimated_us
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_met_anyway_changes_nothing() -> None:
     whole = compiled(None)
     same = compiled(height(whole))
     assert same.report.recomputation is None and height(same) == height(whole)
 
 
+@pytest.mark.slow
 def test_gradients_that_are_added_up_keep_to_the_budget() -> None:
     small = compiled(0.85, accumulate=2)
     told = small.report.recomputation
     assert told is not None and height(small) <= told.budget
 
 
+@pytest.mark.slow
 def test_what_cannot_be_met_is_told_with_the_least_bytes() -> None:
     with pytest.raises(InvalidInputError, match="the smallest arena that was found"):
         compiled(1000)
 
 
+@pytest.mark.slow
 def test_tvm_alone_has_no_arena() -> None:
     with pytest.raises(InvalidInputError, match="no arena"):
         compiled(0.8, "llvm")
@@ -84,6 +90,7 @@ def test_other_functions_have_no_budget() -> None:
         tvm_mxplan.compile(model(), options={**OPTIONS, "memory_budget": 0.5})
 
 
+@pytest.mark.slow
 def test_the_report_tells_it_and_comes_back() -> None:
     report = compiled(0.8).report
     assert "operators run again" in str(report) and "estimated time times" in str(report)

@@ -52,6 +52,7 @@ def test_accumulated_gradients_are_those_of_the_batches_together() -> None:
     assert (whole.steps, halves.steps) == (2, 2)
 
 
+@pytest.mark.slow
 def test_dropouts_follow_the_seed_and_are_gone_in_inference() -> None:
     def losses(seed: int) -> list[float]:
         step = training.compile(

@@ -43,6 +43,7 @@ def step(compiled: training.TrainingStep) -> training.TrainingStep:
     return compiled
 
 
+@pytest.mark.slow
 def test_ten_steps_agree_with_float64(step: training.TrainingStep) -> None:
     kinds = Counter(one.kind for region in step.report.regions for one in region.steps)
     expected = {
@@ -76,6 +77,7 @@ def test_ten_steps_agree_with_float64(step: training.TrainingStep) -> None:
     assert step.steps == 10
 
 
+@pytest.mark.slow
 def test_every_step_of_a_region_agrees_with_float64() -> None:
     options = {**OPTIONS, "opcheck": True}
     step = training.compile(small_network.model(), "softmax_cross_entropy", "sgd", options=options)
@@ -182,6 +184,7 @@ def test_an_operator_without_a_gradient_is_named() -> None:
         training.compile(model, "softmax_cross_entropy", "sgd")
 
 
+@pytest.mark.slow
 def test_the_first_operator_that_makes_no_number_is_named() -> None:
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
     graph = helper.make_graph(

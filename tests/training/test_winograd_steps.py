@@ -16,6 +16,7 @@ def running(step: training.TrainingStep, kind: str) -> list[str]:
     return [one.implementation for region in step.report.regions for one in region.steps if one.kind == kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["winograd_f2", "winograd_f4"])
 @pytest.mark.parametrize(
     "src, outputs, groups", [((2, 19, 9, 8), (40, 48, 35), 4), ((2, 32, 12, 12), (64, 64), 1)]

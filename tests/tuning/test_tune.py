@@ -97,6 +97,7 @@ def no_timer(monkeypatch):
     return forbid
 
 
+@pytest.mark.slow
 def test_operators_groups_and_plans_are_measured(tiny, measured):
     ex = measured.executable
     report = ex.report.tuning
@@ -130,6 +131,7 @@ def test_a_second_compile_measures_nothing_and_is_the_same(tiny, known, no_timer
     np.testing.assert_array_equal(first(**x)[0].numpy(), second(**x)[0].numpy())
 
 
+@pytest.mark.slow
 def test_the_best_plan_is_what_is_used(tiny, known, monkeypatch, no_timer):
     """The plan that its sampler makes the fastest is compiled, and replayed."""
     join = Comparison.join
@@ -239,6 +241,7 @@ def test_a_damaged_store_costs_a_note(tiny, known, cache_folder, no_timer):
     assert report is None
 
 
+@pytest.mark.slow
 def test_a_store_that_cannot_be_used_costs_a_note(tiny, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path / "file"))
@@ -247,12 +250,14 @@ def test_a_store_that_cannot_be_used_costs_a_note(tiny, tmp_path, monkeypatch):
     assert any("records are not kept" in note for note in report.notes)
 
 
+@pytest.mark.slow
 def test_cache_disabled_touches_no_disk(tiny, cache_folder):
     report = tvm_mxplan.compile(tiny, options={**FEW_TRIALS, "cache": "disabled"}).report.tuning
     assert report.measured["operators"] > 0
     assert not cache_folder.exists()
 
 
+@pytest.mark.slow
 def test_estimates_are_not_called_measured(tiny, tmp_path):
     """The model's costs stand in where the budget was spent, and say so."""
     path = tmp_path / "r.jsonl"
@@ -264,6 +269,7 @@ def test_estimates_are_not_called_measured(tiny, tmp_path):
     assert {"measured", "model"} <= set(sources), sources
 
 
+@pytest.mark.slow
 def test_budgets(tiny):
     report = tvm_mxplan.compile(tiny, options={**FEW_PLANS, "tune_trials": 4}).report.tuning
     assert report.measured == {"dispatch": 1, "operators": 2, "plans": 1}
@@ -283,6 +289,7 @@ def test_progress_is_told_and_quiet_without(measured):
     assert "layouts=" not in measured.said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [FEW_PLANS, {**FEW_PLANS, "cache": "disabled"}])
 def test_a_killed_run_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, no_timer, options):
     """SIGKILL amid the measurements; what was kept is not measured again."""
@@ -368,6 +375,7 @@ def test_memory_is_no_more_than_of_any_policy(tiny):
         assert values[chosen.report.tuning.chosen] <= values[f"layouts={layouts} convolutions=direct"]
 
 
+@pytest.mark.slow
 def test_throughput_is_measured_with_one_thread(tiny):
     one = tvm_mxplan.compile(tiny, options={**FEW_PLANS, "tune_for": "throughput"})
     assert one.report.tuning.unit == "us per answer"

@@ -42,6 +42,7 @@ def tried(joined: list[str]) -> list[str]:
     return [name for name in joined if name == AS_PREFERRED or "=llvm" in name]
 
 
+@pytest.mark.slow
 def test_the_faster_kernels_are_taken(tiny, worth):
     joined = worth(softmax=50.0)
     ex = tvm_mxplan.compile(tiny, options=MEASURE)
@@ -62,6 +63,7 @@ def test_the_faster_kernels_are_taken(tiny, worth):
     assert Report.from_json(ex.report.to_json()) == ex.report
 
 
+@pytest.mark.slow
 def test_slower_kernels_are_not_and_the_report_says_so(tiny, worth):
     worth(softmax=99.0, mean=200.0)
     report = tvm_mxplan.compile(tiny, options=MEASURE).report
@@ -75,6 +77,7 @@ def test_slower_kernels_are_not_and_the_report_says_so(tiny, worth):
     assert reason["conv2d_0"] == "after onednn in the order of preference"
 
 
+@pytest.mark.slow
 def test_winners_are_tried_together(tiny, worth):
     joined = worth(softmax=60.0, mean=50.0)
     report = tvm_mxplan.compile(tiny, options=MEASURE).report
@@ -82,6 +85,7 @@ def test_winners_are_tried_together(tiny, worth):
     assert report.dispatch["mean_0"].chosen.backend == "llvm"
 
 
+@pytest.mark.slow
 def test_what_cuts_regions_or_computes_most_is_not_tried(tiny, worth):
     joined = worth()
     tvm_mxplan.compile(tiny, options=MEASURE)
@@ -90,6 +94,7 @@ def test_what_cuts_regions_or_computes_most_is_not_tried(tiny, worth):
     assert not kinds & {"conv2d", "matmul", "relu", "add", "multiply", "permute_dims"}
 
 
+@pytest.mark.slow
 def test_a_second_compile_builds_nothing_and_is_the_same(tiny, worth, tmp_path, monkeypatch):
     worth(softmax=50.0)
     first = tvm_mxplan.tune(tiny, tmp_path / "r.jsonl", options=ALL)
@@ -105,6 +110,7 @@ def test_a_second_compile_builds_nothing_and_is_the_same(tiny, worth, tmp_path, 
     assert alone.report.dispatch["softmax_0"].chosen.backend == "onednn"
 
 
+@pytest.mark.slow
 def test_choices_in_a_file_know_it_too(tiny, worth, tmp_path, monkeypatch):
     worth(softmax=50.0)
     first = tvm_mxplan.compile(tiny, options=MEASURE)
@@ -117,6 +123,7 @@ def test_choices_in_a_file_know_it_too(tiny, worth, tmp_path, monkeypatch):
     assert decoded_programs(ex.module) == decoded_programs(first.module)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_cannot_be_made_is_no_candidate(tiny, monkeypatch):
     refused = []
     join = Comparison.join
@@ -134,6 +141,7 @@ def test_a_kernel_that_cannot_be_made_is_no_candidate(tiny, monkeypatch):
     assert "softmax=llvm was not compared: no such kernel" in report.tuning.notes
 
 
+@pytest.mark.slow
 def test_a_users_wishes_stand(tiny, worth):
     joined = worth(softmax=50.0, mean=50.0)
     report = tvm_mxplan.compile(tiny, options={**MEASURE, "prefer": "softmax=dnnl, mean_0=dnnl"}).report
@@ -141,6 +149,7 @@ def test_a_users_wishes_stand(tiny, worth):
     assert not any("softmax" in name or "mean" in name for name in tried(joined))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"tune_for": "memory"}, {"tune_seconds": 1e-9}])
 def test_nothing_is_tried_where_nothing_is_timed(tiny, worth, options):
     joined = worth(softmax=50.0)

@@ -191,6 +191,7 @@ def test_relay_and_its_parameters(tvmc, tmp_path):
     assert f"{path}:3:3: nn.unheard: this operator of Relay's is not read" in error
 
 
+@pytest.mark.slow
 def test_it_runs_as_a_module_in_a_process_of_its_own(models, tmp_path):
     command = [sys.executable, "-m", "tvm_mxplan.tvmc", "compile", models / "small.onnx"]
     command += ["-o", tmp_path / "m.so", "--input-shapes", "image:[1,5,9,9]"]

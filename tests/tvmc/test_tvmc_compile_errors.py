@@ -59,6 +59,7 @@ def test_bad_model(tvmc, tmp_path, name):
     assert listing(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_every_truncation_of_a_model_is_noticed(tvmc, tmp_path):
     data = small_model().SerializeToString()
     model = tmp_path / "model.onnx"
@@ -172,6 +173,7 @@ def test_output_folders_that_cannot_be_written(tvmc, models, tmp_path):
             assert listing(folder) == before
 
 
+@pytest.mark.slow
 def test_output_suffixes_and_directories(tvmc, models, tmp_path):
     for name in ("m.tar", "m", "m.dll"):
         error = tvmc("compile", models / "small.onnx", "-o", tmp_path / name).error()

@@ -25,6 +25,7 @@ def over_there(*arguments: object) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_records_by_a_tracker(tvmc, models, pi, tmp_path, monkeypatch):
     records = tmp_path / "records"
     flags = ("-o", records, "--rpc-tracker", pi, "--rpc-key", KEY)
@@ -43,6 +44,7 @@ def test_records_by_a_tracker(tvmc, models, pi, tmp_path, monkeypatch):
     assert report.known["plans"] >= 1
 
 
+@pytest.mark.slow
 def test_records_by_a_servers_own_address(tvmc, models, tmp_path):
     with rpc_processes.server() as (address, _):
         host, _, port = address.partition(":")

@@ -72,6 +72,7 @@ def test_bad_input(tvmc, models, tmp_path, name):
     assert listing(tmp_path) == ["in.npz"]
 
 
+@pytest.mark.slow
 def test_bad_input_files(tvmc, models, tmp_path):
     path = tmp_path / "in.npz"
 

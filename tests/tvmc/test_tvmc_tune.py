@@ -63,6 +63,7 @@ def test_quiet(tvmc, models, tmp_path):
     assert (result.code, result.out, result.err) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_bar(models, tmp_path):
     leader, follower = pty.openpty()
     command = [sys.executable, "-m", "tvm_mxplan.tvmc", "tune", models / "small.onnx", "-o", tmp_path / "r"]
@@ -98,6 +99,7 @@ def test_a_missing_file(tvmc, models, tmp_path):
     assert "r: no such file" in error
 
 
+@pytest.mark.slow
 def test_records_are_found_again_without_a_file(tvmc, models, tmp_path, monkeypatch):
     assert tvmc("tune", models / "small.onnx", "-o", tmp_path / "r").code == 0
     monkeypatch.setattr(StepTimer, "_time", lambda *_: pytest.fail("measured"))

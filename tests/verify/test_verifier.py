@@ -154,6 +154,7 @@ def test_the_next_best_is_taken(faulty: Callable[[str], Faulty], part: str) -> N
     assert error(ex, model, zoo.random_inputs(model)) < 1e-4
 
 
+@pytest.mark.slow
 def test_where_all_is_wrong_tvm_runs_it(faulty: Callable[[str], Faulty]) -> None:
     backend = faulty("")
     model = zoo.load(zoo.TINY)
@@ -163,6 +164,7 @@ def test_where_all_is_wrong_tvm_runs_it(faulty: Callable[[str], Faulty]) -> None
     assert error(ex, model, zoo.random_inputs(model)) < 1e-4
 
 
+@pytest.mark.slow
 def test_what_is_measured_to_be_fast_is_checked_too(faulty: Callable[[str], Faulty]) -> None:
     faulty("winograd")
     model = zoo.load(zoo.TINY)
@@ -177,6 +179,7 @@ def test_what_is_measured_to_be_fast_is_checked_too(faulty: Callable[[str], Faul
 # --- what is remembered ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_nothing_is_checked_twice(faulty: Callable[[str], Faulty], monkeypatch: pytest.MonkeyPatch) -> None:
     backend = faulty("nothing is")
     model = zoo.load(zoo.TINY)

@@ -29,6 +29,7 @@ def tuned(ex: tvm_mxplan.Executable) -> dict[str, int]:
     return dict(report.measured)
 
 
+@pytest.mark.slow
 def test_tuned_over_there(tmp_path: Path, pi: str, expected: np.ndarray) -> None:
     ex = tvm_mxplan.tune(
         for_both(), tmp_path / "records", TARGET, options=OPTIONS, remote=Remote(tracker=pi, key=KEY)

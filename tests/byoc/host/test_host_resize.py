@@ -50,6 +50,7 @@ def module(size: tuple[int, int], target: tuple[int, int]) -> tvm.IRModule:
     return builder.get()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size, target", SIZES)
 def test_as_tvm_does(size: tuple[int, int], target: tuple[int, int]) -> None:
     x = RNG.standard_normal((2, 3, *size), np.float32)

@@ -25,6 +25,7 @@ def expected() -> np.ndarray:
     return tvm_mxplan.compile(for_both(), "llvm")(X)[0].numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_in_any_order(order: str, expected: np.ndarray, tmp_path: Path, pi: str) -> None:
     told = {"prefer": PREFER, "machine": "default"}
@@ -60,6 +61,7 @@ def test_in_any_order(order: str, expected: np.ndarray, tmp_path: Path, pi: str)
     np.testing.assert_allclose(there, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_tuned_in_any_order(order: str, expected: np.ndarray, tmp_path: Path) -> None:
     told = {"prefer": PREFER, "machine": "default"}

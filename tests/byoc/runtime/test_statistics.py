@@ -96,6 +96,7 @@ def test_equal_numbers_have_no_variance() -> None:
     assert (mean == np.float32(0.1)).all() and (variance == 0).all() and (normal == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
 def test_other_instruction_sets(isa: str) -> None:
     run_again(__file__, isa, "far_from_zero or no_variance")

@@ -54,6 +54,7 @@ def mixed_alignments(seed: int, items: int) -> Problem:
     return Problem(tuple(found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200))
 def test_equal_to_brute_force(seed: int) -> None:
     kinds = (random_singles, tight, lambda seed: mixed_alignments(seed, 6), random_groups)

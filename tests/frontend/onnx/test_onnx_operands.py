@@ -12,6 +12,7 @@ import tvm_mxplan
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 
 
+@pytest.mark.slow
 def test_reductions_over_axes_of_a_call() -> None:
     kinds = ["ReduceMean", "ReduceLogSumExp"]
     lines = "".join(

@@ -129,6 +129,7 @@ def results() -> list[np.ndarray]:
     return run_all(calls, converters.TABLE, "llvm")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(len(CASES)), ids=[case[0] for case in CASES])
 def test_against_numpy(at, results):
     np.testing.assert_allclose(results[at], CASES[at][2], rtol=2e-6, atol=3e-6)

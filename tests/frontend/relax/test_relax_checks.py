@@ -88,6 +88,7 @@ def test_depth_is_counted_without_recursion() -> None:
         check_module(nested(DEEPEST + 1))
 
 
+@pytest.mark.slow
 def test_what_ended_the_process_is_an_error_now() -> None:
     """In a process of its own: TVM's recursion is a segmentation fault."""
     code = """

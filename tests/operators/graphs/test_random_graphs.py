@@ -25,6 +25,7 @@ def test_random_graph(make, seed):
         assert relative_l2(ours, theirs) <= 1e-4, str(ex.report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layouts", ["cost", "channels_last", "blocked"])
 def test_random_graphs_of_several_regions(layouts):
     """Tensors cross from region to region, through operators that TVM keeps."""

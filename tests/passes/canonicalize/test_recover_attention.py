@@ -324,6 +324,7 @@ def test_what_is_only_like_it_stays(write):
     tvm.ir.assert_structural_equal(found, relax.transform.DeadCodeElimination()(mod))
 
 
+@pytest.mark.slow
 def test_where_no_library_takes_it_tvm_runs_its_parts():
     p = Parts(groups=1, mask=(N, 1, S, T))
     arrays = operands(p)
@@ -344,6 +345,7 @@ def spread_masked(p: Parts) -> relax.Expr:
     return p.emit(op.matmul(weights, p.emit(op.repeat(p.v, H, 1))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("causal", ["first", "last"])
 def test_the_parts_of_a_causal_one(causal):
     from tvm_mxplan.operators.attention import Attention, attention

@@ -100,6 +100,7 @@ def written(write: Callable[..., relax.Expr], table: tuple[int, ...], extent: in
     return function(write, (N, H, S, extent), table, table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
 def test_every_form_is_one_operator(name: str) -> None:
     mod = written(*FORMS[name])
@@ -131,6 +132,7 @@ def partly(emit: Emit, x: relax.Expr, cosines: relax.Expr, sines: relax.Expr) ->
     return emit(op.concat([turned(sliced, side_by_side)(emit, begun, cosines, sines), rest], -1))
 
 
+@pytest.mark.slow
 def test_what_stays_of_a_row_is_part_of_the_operator() -> None:
     mod = written(partly, (1, 1, S, D // 2))
     found = RecoverRotary()(mod)

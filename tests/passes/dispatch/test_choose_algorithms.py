@@ -174,6 +174,7 @@ def resnet18() -> onnx.ModelProto:
     return zoo.load("resnet18")
 
 
+@pytest.mark.slow
 def test_resnet18_uses_winograd_and_keeps_its_numbers(resnet18):
     executable = tvm_mxplan.compile(resnet18)
     chosen = implementations(executable)
@@ -184,6 +185,7 @@ def test_resnet18_uses_winograd_and_keeps_its_numbers(resnet18):
     assert worst_relative_l2(outputs, onnxruntime_outputs(resnet18, inputs)) < 1e-5
 
 
+@pytest.mark.slow
 def test_alexnet_uses_winograd_in_groups_and_for_5x5():
     """The second to the fifth convolution; the first is 11x11 with stride 4."""
     model = zoo.load("bvlc_alexnet")
@@ -197,6 +199,7 @@ def test_alexnet_uses_winograd_in_groups_and_for_5x5():
     assert worst_relative_l2(outputs, onnxruntime_outputs(model, inputs)) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["winograd_f2", "winograd_f4"])
 @pytest.mark.parametrize("layouts", ["cost", "blocked", "naive"])
 def test_one_algorithm_for_all(resnet18, rule, layouts):
@@ -207,6 +210,7 @@ def test_one_algorithm_for_all(resnet18, rule, layouts):
     assert worst_relative_l2(outputs, onnxruntime_outputs(resnet18, inputs)) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"convolutions": "direct"}, {"max_relative_error": 0}, {"layouts": "plain"}]
 )
@@ -216,6 +220,7 @@ def test_no_winograd(resnet18, options):
     )
 
 
+@pytest.mark.slow
 def test_the_limit_on_errors_holds_for_the_sum(resnet18):
     counts = []
     for limit in (1e-7, 1e-6, 1e-4):
@@ -224,6 +229,7 @@ def test_the_limit_on_errors_holds_for_the_sum(resnet18):
     assert counts[0] < counts[1] < counts[2]
 
 
+@pytest.mark.slow
 def test_measured_choice(resnet18, tmp_path, monkeypatch):
     monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path))
     options = {"tune": "measure", "tune_seconds": 20.0}
@@ -231,6 +237,7 @@ def test_measured_choice(resnet18, tmp_path, monkeypatch):
     assert "winograd_f4" in implementations(executable)
 
 
+@pytest.mark.slow
 def test_symbolic_batch(resnet18):
     model = zoo.load("resnet18", batch="n")
     executable = tvm_mxplan.compile(model)
@@ -241,6 +248,7 @@ def test_symbolic_batch(resnet18):
         assert worst_relative_l2(outputs, onnxruntime_outputs(model, inputs)) < 1e-5
 
 
+@pytest.mark.slow
 def test_exported_and_loaded(resnet18, tmp_path):
     executable = tvm_mxplan.compile(resnet18)
     executable.export(tmp_path / "model.so")

@@ -77,6 +77,7 @@ def test_each_turn_plans_what_came_in(undecided: tvm.IRModule) -> None:
     assert verifier.asked[0] == verifier.asked[1] == programs(planned)  # nothing was really refused
 
 
+@pytest.mark.slow
 def test_what_stays_wrong_goes_back_to_tvm_with_the_reason(undecided: tvm.IRModule) -> None:
     verifier, journal = Finding(TURNS + 5), Journal()
     planned = verified(undecided, verifier, journal)

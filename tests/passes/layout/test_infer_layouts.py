@@ -13,11 +13,13 @@ import tvm_mxplan
 from tvm_mxplan.testing import zoo
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mobilenet_v2", "shufflenet"])
 def test_at_most_one_reorder_and_none_in_the_middle(name: str) -> None:
     assert_at_most_one_and_none_in_the_middle(tvm_mxplan.compile(zoo.load(name)).report)
 
 
+@pytest.mark.slow
 def test_policies_differ_in_their_reorders() -> None:
     """The measure of the test above: naive reorders around every convolution, cost nearly never."""
     naive = tvm_mxplan.compile(zoo.load("squeezenet"), options={"layouts": "naive"}).report

@@ -51,6 +51,7 @@ def test_numbers_and_memory(seed, watched):
         assert relative_l2(actual, expected) <= 1e-5
 
 
+@pytest.mark.slow
 def test_the_programs_hold_views_and_copies():
     """The test above rests on this."""
     cases = [(RandomProgram(seed), POLICIES[seed % len(POLICIES)]) for seed in SEEDS]

@@ -122,6 +122,7 @@ def test_pieces_are_written_in_any_order_but_before_the_whole_is_read():
     assert set(step_graph(region.build()).edges()) == {(0, 2), (1, 2)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet18", "squeezenet", "inception_v1"])
 def test_networks_are_counted_exactly(name):
     """The order is chosen by the lower bound of the arena."""
@@ -130,6 +131,7 @@ def test_networks_are_counted_exactly(name):
     assert peak_of(step_graph(program), range(len(program.steps))) == bound
 
 
+@pytest.mark.slow
 def test_shufflenet_needs_less_in_another_order():
     """The shorter branch of a unit waits with less; the order is changed only if asked for."""
     model = zoo.load("shufflenet")

@@ -47,6 +47,7 @@ def tiny() -> ir.Program:
 # --- without reuse -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiny", "squeezenet"])
 def test_no_reuse_gives_the_same_bits_in_more_bytes(name):
     model = zoo.load(name)

@@ -293,6 +293,7 @@ print(region.precision)
 """
 
 
+@pytest.mark.slow
 def test_a_processor_without_bfloat16_says_so_and_runs_float32(model, tmp_path) -> None:
     onnx.save(model, tmp_path / "m.onnx")
     done = subprocess.run(

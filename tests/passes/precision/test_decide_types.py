@@ -82,6 +82,7 @@ def test_what_is_taken_stays_within_the_bound_and_grows_with_it() -> None:
     assert 0 < counts[3] < 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("off", [0.0, 0.5])
 def test_a_looser_bound_never_costs_more(off: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither where searches end somewhere within their budget, which alone would go up and down."""

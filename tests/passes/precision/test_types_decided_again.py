@@ -76,6 +76,7 @@ def in_short(program: ir.Program) -> set[str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bf16", "auto"])
 def test_a_step_whose_kernels_are_refused_is_in_float32_and_the_others_are_not(precision: str) -> None:
     library, verifier = Library(), Verifier("pooling", "convolution")

@@ -61,6 +61,7 @@ def results(vm: relax.VirtualMachine, rows: int) -> Sequence[tvm.runtime.Tensor]
     return [found] if hasattr(found, "numpy") else list(found)
 
 
+@pytest.mark.slow
 def test_calls_of_all_sizes_have_the_numbers_of_one_function() -> None:
     mod, recorder = bound(APART), Recorder()
     batch = named_batch(mod, {"n": (0, 6)}, (3,))

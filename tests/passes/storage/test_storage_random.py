@@ -36,6 +36,7 @@ def test_random_functions(seed: int) -> None:
     assert rp.total_bytes(StorageRewrite()(lowered)) <= rp.total_bytes(stock(lowered))
 
 
+@pytest.mark.slow
 def test_random_functions_exercise_the_planner() -> None:
     """Reuse, results in place and joined branches occur, or the test above would say nothing."""
     saved = in_place = joined = 0

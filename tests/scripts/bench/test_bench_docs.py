@@ -35,6 +35,7 @@ def test_the_document_has_every_mark_and_every_script_is_there() -> None:
         assert section.benchmark in BENCHMARKS
 
 
+@pytest.mark.slow
 def test_a_section_runs_and_lands_in_the_document(tmp_path, monkeypatch) -> None:
     pytest.importorskip("onnxruntime")
     document = tmp_path / "page.md"
@@ -51,6 +52,7 @@ def test_a_section_runs_and_lands_in_the_document(tmp_path, monkeypatch) -> None
     assert "| tiny | 1 | " in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "section", [Section("accuracy", "--nonsense", 60, "page.md"), Section("accuracy", "", 0.01, "page.md")]
 )

@@ -102,6 +102,7 @@ def machine(random: np.random.Generator) -> relax.VirtualMachine:
     return relax.VirtualMachine(relax.build(mod, "llvm"), tvm.cpu())
 
 
+@pytest.mark.slow
 def test_layers_in_training_and_their_gradients() -> None:
     random = np.random.default_rng(0)
     built = machine(random)

@@ -61,6 +61,7 @@ def batch(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return random.standard_normal((STEPS, SAMPLES, FEATURES)), random.integers(0, CLASSES, SAMPLES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "attributes"), [("LSTM", {}), ("GRU", {}), ("GRU", {"linear_before_reset": 1})]
 )

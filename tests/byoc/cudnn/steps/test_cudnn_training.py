@@ -72,6 +72,7 @@ def test_every_product_of_a_step_has_a_plan_by_cudnn() -> None:
                 assert library.check_plan(one.prepared) == one.implementation
 
 
+@pytest.mark.slow
 def test_regions_of_a_step_compute_what_tvm_computes(planner: StandIn) -> None:
     """The network has batch norms, groups, a residual sum and a concatenation."""
     backend = on_h200()

@@ -122,6 +122,7 @@ def one_thread():
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["acdb", "aBcd16b"])
 @pytest.mark.parametrize("biases", [True, False])
 @pytest.mark.parametrize("shape", [(1, 16, 7, 9), (1, 16, 112, 112)])

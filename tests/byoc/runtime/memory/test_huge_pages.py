@@ -147,6 +147,7 @@ class Module:
     assert any(low <= begin and begin + whole(main.height) <= high for low, high in wished())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["own_arena_and_weights", "lent_arena", "function_arena"])
 def test_huge_pages_are_asked_for(case: str) -> None:
     here = Path(__file__).resolve().parent

@@ -232,6 +232,7 @@ def test_an_erratum_refuses_its_implementation_and_the_others_are_right(name: st
     assert not wrong & set(left)
 
 
+@pytest.mark.slow
 def test_an_erratum_of_a_narrow_instruction_set() -> None:
     """In a process of its own, where nothing wider is there."""
     run_again(__file__, "SSE41", "refuses_its and log and softmax")

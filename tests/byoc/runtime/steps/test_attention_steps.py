@@ -252,6 +252,7 @@ def test_layouts_whose_rows_do_not_stand_together_are_refused():
     assert "src in layout abdc, expected one whose last axis is innermost" in step.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
 def test_other_instruction_sets(isa):
     run_again(__file__, isa, "against_float64 or see_nothing or -inf or the_kernels_are")

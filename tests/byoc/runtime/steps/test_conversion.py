@@ -212,6 +212,7 @@ def test_a_refused_kernel_is_onednns() -> None:
         library.forget_refusals()
 
 
+@pytest.mark.slow
 def test_threads_and_instruction_sets_give_the_same() -> None:
     script = (
         "import sys; sys.path[:0] = ['tests/byoc', 'tests/byoc/runtime', 'tests/byoc/runtime/steps'];"

@@ -243,9 +243,11 @@ def test_the_kernel_is_that_of_the_widest_vectors() -> None:
         assert name in ([f"{OWN}avx2"] if allowed == "AVX2" else [f"{OWN}avx512", f"{OWN}avx2"])
 
 
+@pytest.mark.slow
 def test_narrower_vectors() -> None:
     run_again(__file__, "AVX2", "widest or any_windows or any_channels or least_number or share_pixels")
 
 
+@pytest.mark.slow
 def test_no_vectors() -> None:
     run_again(__file__, "SSE41", "widest or left_to_the_library")

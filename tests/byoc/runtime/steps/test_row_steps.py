@@ -146,6 +146,7 @@ def test_rows_with_gaps_are_refused() -> None:
     assert "src in layout abdc, expected one whose last axis is innermost" in step.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
 def test_other_instruction_sets(isa: str) -> None:
     run_again(__file__, isa, "whatever_the_size or bfloat16 or infinities or the_kernels_are")

@@ -249,6 +249,7 @@ def test_other_layouts_and_weights_that_are_no_constants_are_refused() -> None:
     assert "weights: expected a constant" in library.describe(b.build()).steps[0].error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41", "AVX512_CORE"])
 def test_other_instruction_sets(isa: str) -> None:
     run_again(__file__, isa, "whatever_the_size or bfloat16 or one_product or follows or the_kernels_are")

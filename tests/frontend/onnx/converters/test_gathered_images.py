@@ -53,6 +53,7 @@ def test_columns(image, block, attributes, windows, known):
     check(model(f"{text} {{ {node} }}"), inputs if known else inputs | sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("group", "offset_group", "attributes", "out"),
     [

@@ -120,6 +120,7 @@ def tables(length: int, half: int) -> dict[str, np.ndarray]:
     return {"cos": np.cos(angles).astype("float32"), "sin": np.sin(angles).astype("float32")}
 
 
+@pytest.mark.slow
 def test_rotary_embeddings() -> None:
     cases = []
     for interleaved in (0, 1):
@@ -136,6 +137,7 @@ def test_rotary_embeddings() -> None:
     check_all(cases)
 
 
+@pytest.mark.slow
 def test_attention_with_a_projection_of_its_own() -> None:
     rows: list[tuple[np.ndarray | None, dict[str, np.ndarray], dict]] = [
         (None, {}, {}),
@@ -163,6 +165,7 @@ def test_attention_with_a_projection_of_its_own() -> None:
 MULTI_HEAD = ["query", "key", "value", "bias", "key_padding_mask", "attention_bias", "past_key", "past_value"]
 
 
+@pytest.mark.slow
 def test_multi_head_attention() -> None:
     rows: list[tuple[tuple[int, int], dict[str, np.ndarray], dict]] = [
         ((5, 7), {}, {}),
@@ -199,6 +202,7 @@ def group_query(
     return inputs, [name if name in inputs or name in ("cos", "sin") else "" for name in names]
 
 
+@pytest.mark.slow
 def test_group_query_attention() -> None:
     rows = [
         (group_query(5, 0, [4, 4]), {}),

@@ -49,6 +49,7 @@ def test_conv_integer_is_exact_whatever_the_depth(channels, weights):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [7, 1031, 5003, 20011])
 def test_matmul_integer_is_exact_whatever_the_depth(depth):
     constants = {"w": integers("int8", depth, 5), "xz": np.uint8(3)}

@@ -89,6 +89,7 @@ def calls(ex: tvm_mxplan.Executable) -> int:
 OPTIONS = [{}, {"order": "memory"}, {"layouts": "blocked"}, {"memory": "no_reuse"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed, options", [(0, {}), (1, {}), *((2, options) for options in OPTIONS)])
 def test_random_branches(seed: int, options: dict[str, str]) -> None:
     """Every path gives the numbers of TVM's kernels on tensors of their own, also with every byte watched."""

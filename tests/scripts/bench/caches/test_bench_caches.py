@@ -22,6 +22,7 @@ def rows(section: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
+@pytest.mark.slow
 def test_the_table_of_compilations():
     (cells,) = rows("compile")
     assert len(cells) == 8
@@ -29,6 +30,7 @@ def test_the_table_of_compilations():
     assert min(without, cold) > warm > 0
 
 
+@pytest.mark.slow
 def test_primitives_that_are_made_again_cost_more():
     found = rows("primitives")
     assert [cells[:2] for cells in found] == [["tiny", "1"], ["tiny", "8"]]
@@ -37,6 +39,7 @@ def test_primitives_that_are_made_again_cost_more():
         assert 0 < held < bare and min(fetched, created) > 0
 
 
+@pytest.mark.slow
 def test_first_answers_of_all_engines():
     pytest.importorskip("onnxruntime")
     pytest.importorskip("openvino")

@@ -23,6 +23,7 @@ def one_thread() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 def test_kinds_that_are_left_make_a_share() -> None:
     whole, left = (coverage.shares_of("tiny", kind, calls=1) for kind in ("", "nn.conv2d"))
     assert whole is not None and left is not None
@@ -37,6 +38,7 @@ def test_a_kind_that_the_model_does_not_have_is_left_out(capsys: pytest.CaptureF
     assert len(rows) == 3 and rows[2].startswith("| tiny | nothing more | ")
 
 
+@pytest.mark.slow
 def test_what_the_vm_calls_is_told_apart() -> None:
     executable = tvm_mxplan.compile(zoo.load("tiny"), "llvm")
     inside, outside = coverage.measured_us(executable, list(zoo.random_inputs(zoo.load("tiny")).values()), 1)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import tvm_mxplan
 
@@ -17,6 +18,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from _bench.inputs.encoder import encoder  # noqa: E402
 
 
+@pytest.mark.slow
 def test_the_table() -> None:
     command = [ROOT / "scripts" / "bench", "verify", "--models", "tiny"]
     variables = {**os.environ, "PYTHON": sys.executable}

@@ -99,6 +99,7 @@ def table(out: str) -> list[dict[str, str]]:
 TINY = ["--models", "squeezenet", "--kinds", "f16", "--batch", "1", "--rounds", "3"]
 
 
+@pytest.mark.slow
 def test_each_case_is_a_row(played: Played, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--models", "squeezenet", "--batch", "1,2", "--kinds", "f16,f32", "--engines", "ours,torch,tvm"]
     assert main.main(given) == 0

@@ -150,6 +150,7 @@ def test_ours_differ_by_their_options(
     assert [value.dtype for value in runner.run()] == [cases.KINDS[kind]] and ENGINES[name].ours
 
 
+@pytest.mark.slow
 def test_fresh_processes_answer(tmp_path: Path) -> None:
     """For the CPU: the process asks the library where it runs, and compiles for the target that is named."""
     case = case_of(zoo.TINY, tmp_path, kind="f32")
@@ -159,6 +160,7 @@ def test_fresh_processes_answer(tmp_path: Path) -> None:
     assert list((tmp_path / "kept" / "tuning").iterdir())
 
 
+@pytest.mark.slow
 def test_a_process_without_an_answer_is_told(tmp_path: Path) -> None:
     class Broken:
         def export(self, path: Path) -> None:

@@ -18,6 +18,7 @@ def _rows(text: str) -> list[list[str]]:
     return [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
 
 
+@pytest.mark.slow
 def test_a_row_of_choices_has_a_ratio_for_each_rule(capsys: pytest.CaptureFixture[str]) -> None:
     assert choices.main(["--models", "tiny", "--batch", "1,2", "--rounds", "2"]) == 0
     header, _, *rows = _rows(capsys.readouterr().out)
@@ -33,6 +34,7 @@ def test_a_row_of_choices_has_a_ratio_for_each_rule(capsys: pytest.CaptureFixtur
         assert best == min(ratios) > 0
 
 
+@pytest.mark.slow
 def test_every_variant_is_compiled_with_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = []
     real = variants.tvm_mxplan.compile
@@ -54,6 +56,7 @@ def test_a_wrong_variant_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
         variants.median_times("tiny", 1, {"chosen": {}}, rounds=1)
 
 
+@pytest.mark.slow
 def test_errors_against_float64(capsys: pytest.CaptureFixture[str]) -> None:
     assert accuracy.main(["--models", "tiny", "--engines", "ours,onnxruntime", "--threads", "1"]) == 0
     _, _, row = _rows(capsys.readouterr().out)
@@ -61,6 +64,7 @@ def test_errors_against_float64(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(0 < float(cell) < 1e-5 for cell in row[2:])
 
 
+@pytest.mark.slow
 def test_an_error_beyond_the_limit_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accuracy, "LIMIT", 1e-12)
     assert accuracy.main(["--models", "tiny", "--engines", "ours", "--threads", "1"]) == 1

@@ -37,6 +37,7 @@ def test_plans_of_networks_are_proven_in_a_part_of_the_time(capsys: pytest.Captu
         assert float(tensors) <= float(bound) == float(ours) <= float(tvm) < float(no_reuse), where
 
 
+@pytest.mark.slow
 def test_the_order_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     """ShuffleNet needs less in another order."""
     heights = []

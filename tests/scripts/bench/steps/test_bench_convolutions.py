@@ -15,6 +15,7 @@ from _bench.steps import convolutions  # noqa: E402
 from tvm_mxplan.core.program import program as ir  # noqa: E402
 
 
+@pytest.mark.slow
 def test_a_row_for_each_layer(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(convolutions, "WEIGHTS_BYTES", 1 << 20)
     assert convolutions.main(["--models", "squeezenet", "--rounds", "3"]) == 0
@@ -33,6 +34,7 @@ def test_a_row_for_each_layer(capsys: pytest.CaptureFixture[str], monkeypatch: p
     assert f" of {len(rows)} choices " in text
 
 
+@pytest.mark.slow
 def test_groups_and_filters_of_five(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(convolutions, "WEIGHTS_BYTES", 1 << 20)
     layers = convolutions.layers_of("bvlc_alexnet", 1)

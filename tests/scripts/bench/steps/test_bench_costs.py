@@ -24,6 +24,7 @@ from tvm_mxplan.execution.threads import with_threads
 from tvm_mxplan.testing import zoo
 
 
+@pytest.mark.slow
 def test_every_step_has_a_family_and_a_cost() -> None:
     model = zoo.load("squeezenet")
     executable = tvm_mxplan.compile(model, options={"layouts": "blocked"})
@@ -56,6 +57,7 @@ def test_the_command_prints_two_tables(capsys) -> None:
 RECORDS = Path(__file__).resolve().parents[4] / "docs" / "figures" / "machines"
 
 
+@pytest.mark.slow
 def test_a_record_is_written_and_checked(tmp_path: Path, capsys) -> None:
     """On as many threads as it was made on; what is far off is named, and tells by the status."""
     file = tmp_path / "record.json"
@@ -86,6 +88,7 @@ def test_what_is_no_record_is_refused(text: str, tmp_path: Path) -> None:
         Record.read(file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["squeezenet", "shufflenet", "mobilenet_v2"])
 @pytest.mark.parametrize("file", sorted(path.name for path in RECORDS.glob("*.json")))
 def test_other_machines_are_estimated_by_their_rates(file: str, name: str, capsys) -> None:

@@ -25,6 +25,7 @@ def squeezenet() -> tuple[tvm_mxplan.Executable, dict]:
     return tvm_mxplan.compile(model, options={"convolutions": "winograd_f2"}), zoo.random_inputs(model)
 
 
+@pytest.mark.slow
 def test_every_step_is_timed(squeezenet) -> None:
     executable, inputs = squeezenet
     timed = time_steps(executable, inputs, calls=2)

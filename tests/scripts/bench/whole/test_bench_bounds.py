@@ -23,6 +23,7 @@ from tvm_mxplan.testing import zoo  # noqa: E402
 SHORT = "bfloat16"
 
 
+@pytest.mark.slow
 def test_errors_stay_below_bounds_and_times_fall_as_bounds_grow(capsys: pytest.CaptureFixture[str]) -> None:
     wanted = ["1e-5", "6e-3", "1e-2", "3e-2", "1e-1"]
     assert bounds.main(["--models", zoo.TINY, "--bounds", ",".join(wanted)]) == 0
@@ -37,6 +38,7 @@ def test_errors_stay_below_bounds_and_times_fall_as_bounds_grow(capsys: pytest.C
     assert measured[0] == 0.0 and measured[-1] > 1e-3
 
 
+@pytest.mark.slow
 def test_networks_run_at_each_bound(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--here", "--models", zoo.TINY, "--bounds", "1e-5,1e-1", "--rounds", "1"]
     assert bounds.main(arguments) == 0

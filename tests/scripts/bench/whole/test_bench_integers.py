@@ -6,10 +6,13 @@ import argparse
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.append(str(Path(__file__).resolve().parents[4] / "scripts"))
 from _bench.whole import integers
 
 
+@pytest.mark.slow
 def test_steps_have_kernels_and_times() -> None:
     options = argparse.Namespace(batch=1, threads=1, activations="u8", per_channel=False)
     title, _, *rows = integers.step_rows("squeezenet", options)

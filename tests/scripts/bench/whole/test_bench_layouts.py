@@ -16,6 +16,7 @@ from _bench.inputs import modern, named
 from _bench.whole import layouts
 
 
+@pytest.mark.slow
 def test_policies_that_are_named_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     wanted = ["--models", "tiny", "--batch", "1", "--rounds", "2", "--policies", "blocked,naive"]
     assert layouts.main(wanted) == 0

@@ -88,6 +88,7 @@ def test_summary_skips_models_without_a_ratio():
     assert second == {"batch": 1, "threads": 2, "models": 0, "geomean_ratio": None}
 
 
+@pytest.mark.slow
 @needs_onnxruntime
 def test_two_engines_end_to_end(tmp_path):
     pytest.importorskip("openvino")
@@ -117,6 +118,7 @@ def test_two_engines_end_to_end(tmp_path):
     assert text == table.to_markdown(document)
 
 
+@pytest.mark.slow
 @needs_onnxruntime
 @pytest.mark.parametrize(
     ("source", "status", "detail"),
@@ -156,6 +158,7 @@ def test_a_broken_engine_is_a_row_and_the_others_are_timed(tmp_path, monkeypatch
     assert f"openvino: {status}: " in (tmp_path / "out.md").read_text()
 
 
+@pytest.mark.slow
 @needs_onnxruntime
 def test_an_engine_that_is_not_installed_has_one_line(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("raise ModuleNotFoundError('No module named torch')")

@@ -33,6 +33,7 @@ def test_names_and_numbers_are_the_same_network(network: str) -> None:
     assert np.ptp(named[0]) > 0
 
 
+@pytest.mark.slow
 def test_a_row_for_each_size_and_one_for_the_random_ones(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

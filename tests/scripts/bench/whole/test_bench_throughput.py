@@ -41,6 +41,7 @@ def test_rows_hold_the_first_engine_against_the_better_peer() -> None:
     assert others == ["| net | a | 10.0 | 8.0 | 1.25 |  |", "| net | b | 5.0 | 12.0 | 0.42 |  |"]
 
 
+@pytest.mark.slow
 def test_our_engine_runs_in_both_ways(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("onnxruntime", reason="the reference of answers")
     arguments = ["--models", "tiny", "--engines", "ours", "--rounds", "1", "--seconds", "0.01"]

@@ -231,6 +231,7 @@ def test_windows(
     check(Case((2, inputs, 13, 12), 24, window, strides, padding, groups))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, 3, 224, 224), (3, 3, 61, 700), (1, 40, 90, 91), (1, 3, 30, 40001)])
 def test_bands_of_images_that_no_cache_holds(shape: tuple[int, ...]) -> None:
     check(Case(shape, 17, 7, (2, 2), (3, 3, 3, 3)))

@@ -239,6 +239,7 @@ def test_a_refused_kernel_is_onednns() -> None:
         library.forget_refusals()
 
 
+@pytest.mark.slow
 def test_instructions() -> None:
     if os.environ.get("ONEDNN_MAX_CPU_ISA") == "AVX512_CORE":
         assert not has_instructions()

@@ -132,6 +132,7 @@ def test_results_are_those_of_any_number_of_threads() -> None:
     assert step.weights_bytes == 512 * 320 // 2 + 512 // 32 * 320 * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
 def test_other_instruction_sets(isa: str) -> None:
     run_again(__file__, isa, "bits_zero or odd_sizes or post_ops or one_pass")

@@ -242,6 +242,7 @@ def test_a_nan_of_the_sample_reaches_every_result() -> None:
     assert np.isnan(y).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
 def test_other_instruction_sets(isa: str) -> None:
     run_again(__file__, isa, "shapes or order or pixel")

@@ -219,6 +219,7 @@ def test_one_step() -> None:
     run(b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["forward", "both"])
 @pytest.mark.parametrize("cell", CELLS)
 def test_any_number_of_threads_gives_the_same(
@@ -292,6 +293,7 @@ def test_a_nan_reaches_the_steps_behind_it() -> None:
     assert np.isnan(y[2:]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
 def test_other_instruction_sets(isa: str) -> None:
     run_again(__file__, isa, "cells or widths or do_not_meet")
