@@ -21,7 +21,7 @@ from tvm_mxplan.operators.convolution_gradients import Window
 from tvm_mxplan.passes.relax_types import scalar_of, shape_of
 
 from .checks import last_but_for_ones
-from .families import attention, few_bits, recurrent, rows, training
+from .families import attention, experts, few_bits, recurrent, rows, training
 from .families.codegen_elementwise import ELEMENTWISE
 from .families.large_windows import Windows, window_stages
 
@@ -370,6 +370,7 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "rotary": rows.rotary,
     "rms_norm": rows.rms_norm,
     "few_bits_product": few_bits.translate,
+    "grouped_product": experts.translate,
     "lrn": _lrn,
     "softmax": _softmax,
     "layer_norm": _layer_norm,

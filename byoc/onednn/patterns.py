@@ -31,13 +31,14 @@ from tvm_mxplan.operators import quantized as quantized_operators
 from tvm_mxplan.operators.attention import ROTARY
 from tvm_mxplan.operators.attention.caches import CACHED_ATTENTION
 from tvm_mxplan.operators.gate import GATE
+from tvm_mxplan.operators.grouped_product import GROUPED_PRODUCT
 from tvm_mxplan.operators.recurrent import GATES, PREFIX, register
 from tvm_mxplan.operators.registration import Operator
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
 
 from . import checks
 from .checks import Match
-from .families import attention, few_bits, lrn, recurrent, rows, training
+from .families import attention, experts, few_bits, lrn, recurrent, rows, training
 
 NAME = "mxplan_onednn"
 
@@ -184,6 +185,7 @@ COMPOSITES: list[Row] = [
     Row(
         "few_bits_product", few_bits.pattern, _accept, "matmul with few bits", few_bits.check,
     ),
+    Row("grouped_product", own_operator(GROUPED_PRODUCT, 3), _accept, "grouped_product", experts.check),
     # integers that stand for real numbers
     *[
         Row(operator, quantized.conversion(operator), _accept, operator, quantized.conversion_ok)

@@ -12,6 +12,7 @@ from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.operators.attention import NAME as ATTENTION
 from tvm_mxplan.operators.attention.caches import CACHED_ATTENTION
 from tvm_mxplan.operators.convolution_gradients import BACKWARD_DATA, BACKWARD_WEIGHTS
+from tvm_mxplan.operators.grouped_product import GROUPED_PRODUCT
 from tvm_mxplan.operators.recurrent import GATES, NEEDED, PREFIX
 from tvm_mxplan.operators.recurrent_training import BACKWARD, TRAINING
 
@@ -60,7 +61,7 @@ def of_call(call: relax.Call, sized: Callable[[Shape], Sequence[int]]) -> int:
         query, key, value = (shape_of(call.args[number]) for number in at)
         if query is not None and key is not None and value is not None:
             return math.prod(sized(query[:3])) * sized(key)[2] * sum(sized((query[3], value[3])))
-    elif name == "relax.matmul":
+    elif name in ("relax.matmul", GROUPED_PRODUCT.full_name):
         left, out = shape_of(call.args[0]), shape_of(call)
         if left is not None and out is not None:
             return math.prod(sized(out)) * math.prod(sized(left)[-1:])

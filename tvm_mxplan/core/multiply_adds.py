@@ -33,7 +33,7 @@ def of_step(program: ir.Program, step: ir.Step) -> int:
         return _size(dst) * _size(shape("weights")[2 if attrs.groups > 1 else 1 :])
     if isinstance(attrs, ir.ConvolutionBackwardWeights):
         return _size(shape("gradient")) * _size(dst[2 if attrs.groups > 1 else 1 :])
-    if isinstance(attrs, ir.MatMul | ir.FewBitsProduct):
+    if isinstance(attrs, ir.MatMul | ir.FewBitsProduct | ir.GroupedProduct):
         return _size(dst) * _size(shape("src")[-1:])
     if isinstance(attrs, ir.InnerProduct):
         return _size(dst) * _size(shape("src")[1:])

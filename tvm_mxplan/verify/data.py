@@ -42,6 +42,7 @@ _PRODUCTS = (
     ir.ConvolutionBackwardWeights,
     ir.MatMul,
     ir.InnerProduct,
+    ir.GroupedProduct,
 )
 _WHOLE = ("bool", "int8", "uint8", "int32", "int64")
 """Types of whole numbers."""
@@ -89,6 +90,9 @@ def operands(program: ir.Program, turn: int = 0, known: Mapping[int, Array] = _N
             if role == "filled":
                 found[number] = _filled(program, step, turn)
                 continue
+            if role == "ends":
+                found[number] = _ends(program, step, value, place)
+                continue
             if value.dtype in _WHOLE:
                 found[number] = _whole(value, place)
                 continue
@@ -115,6 +119,13 @@ def _filled(program: ir.Program, step: ir.Step, turn: int) -> Array:
     return np.array([room - turn % 2 * room // 2], "int32")
 
 
+def _ends(program: ir.Program, step: ir.Step, value: ir.Value, place: int) -> Array:
+    """Ends of groups in order, some of them empty, and rows behind the last."""
+    rows = static_shape(program.values[step.operand("src")].shape)[0]
+    numbers = drawn(static_shape(value.shape), place, _TYPES["float32"]).astype(np.int64)
+    return np.sort(numbers % (rows + 1)).astype(value.dtype)
+
+
 def _whole(value: ir.Value, place: int) -> Array:
     numbers = drawn(static_shape(value.shape), place, _FEW)
     return (numbers > 0 if value.dtype == "bool" else numbers).astype(value.dtype)
@@ -128,7 +139,7 @@ def depth(program: ir.Program) -> int:
         return samples * math.prod(rows)
     weights = static_shape(program.values[step.operand("weights")].shape)
     match step.attrs:
-        case ir.MatMul():
+        case ir.MatMul() | ir.GroupedProduct():
             return weights[-2]
         case ir.InnerProduct():
             return math.prod(weights[1:])

@@ -17,7 +17,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.compare import differ
 from tvm_mxplan.opcheck.estimate import Estimate, as_stored, rounded_to
 from tvm_mxplan.opcheck.references import POST_OPS, evaluate, quantized
-from tvm_mxplan.opcheck.references.matmul import few_bits_matrix
+from tvm_mxplan.opcheck.references.matmul import few_bits_matrix, groups_of
 from tvm_mxplan.opcheck.references.operands import Operands
 from tvm_mxplan.opcheck.references.windows.convolution import before_depthwise, depthwise
 from tvm_mxplan.opcheck.result import Finding
@@ -81,6 +81,8 @@ def judge(run: Run) -> Finding | None:
             estimate, chosen = _filters(run)
         case ir.FewBitsProduct() as attrs:
             estimate, chosen = _few_bits(run, attrs)
+        case ir.GroupedProduct():
+            estimate, chosen = _grouped(run)
         case ir.Attention() as attrs:
             arrays = {o.role: run.arrays[o.value] for o in step.operands if not o.is_result}
             estimate, chosen = attention.worked_out(attrs, arrays, run.result.shape, run.result.dtype)
@@ -173,6 +175,19 @@ def _few_bits(run: Run, attrs: ir.FewBitsProduct) -> tuple[Estimate, Chosen]:
         return np.asarray(every[np.ix_(rows, columns)])
 
     value = src[rows] @ matrix.astype(np.float32).T
+    return _behind(Estimate(value), step.post_ops, run, chosen), chosen
+
+
+def _grouped(run: Run) -> tuple[Estimate, Chosen]:
+    """Some rows of all groups, in float32: sums are exact."""
+    step = run.program.steps[0]
+    src, matrices, ends = (run.arrays[step.operand(role)] for role in ("src", "weights", "ends"))
+    rows = positions([len(src)], max(_LEAST, MULTIPLIED // math.prod(matrices.shape[1:])))
+    groups = groups_of(ends, rows)
+    value = np.zeros((len(rows), matrices.shape[-1]), np.float32)
+    for group, matrix in enumerate(matrices):
+        value[groups == group] = src[rows[groups == group]] @ matrix
+    chosen = _rows(run.result.shape, rows)
     return _behind(Estimate(value), step.post_ops, run, chosen), chosen
 
 

@@ -81,7 +81,13 @@ _PRODUCTS = Reach(1.05, 1.2, 1.3)
 _GEMM = Reach(0.3, 1.4, 1.3)
 # Our own for AVX2, on Zen 3: 55 to 70 of the 85 GFLOP/s of a small 1x1 convolution, weights from memory.
 _PACKED = Reach(0.8, 1.2, 1.3)
-_PRODUCT_FAMILIES = {GEMM: _GEMM, _PACKED_PRODUCT: _PACKED, _ROW_PRODUCT: _ONE_ROW}
+_PRODUCT_FAMILIES = {
+    GEMM: _GEMM,
+    _PACKED_PRODUCT: _PACKED,
+    _ROW_PRODUCT: _ONE_ROW,
+    "grouped_product": _PACKED,
+}
+_MATRICES = (ir.MatMul, ir.InnerProduct, ir.GroupedProduct)
 # Operations of one element of a result, or of a window: as many as the peak allows in the time that it takes.
 _SCALED_LRN, _EXPONENTIAL, _NORMALIZED = 65.0, 300.0, 35.0
 _TRANSCENDENTAL = 30.0
@@ -149,7 +155,7 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
     src, dst = facts.padded("src"), facts.padded("dst")
     elements = float(math.prod(dst))
     peak = machine.gflops(facts.dtype("src"))
-    if isinstance(attrs, ir.MatMul):
+    if isinstance(attrs, ir.MatMul | ir.GroupedProduct):
         operations = 2.0 * elements * src[-1] / _products(info).share
     elif isinstance(attrs, ir.InnerProduct):
         operations = 2.0 * elements * math.prod(src[1:]) / _products(info).share
@@ -226,14 +232,14 @@ def shown_share(facts: StepFacts) -> float:
     attrs = facts.step.attrs
     if isinstance(attrs, _WINDOWED):
         return _reach(facts).shown
-    if isinstance(attrs, ir.MatMul | ir.InnerProduct):
+    if isinstance(attrs, _MATRICES):
         return _products(facts.info).shown
     return _SHOWN_BY_KIND.get(type(attrs), _SHOWN)
 
 
 def hides(facts: StepFacts) -> bool:
     """Whether a step has arithmetic that the exchange of images is hidden behind."""
-    dense = isinstance(facts.step.attrs, (*_WINDOWED, ir.MatMul, ir.InnerProduct))
+    dense = isinstance(facts.step.attrs, (*_WINDOWED, *_MATRICES))
     return dense and not _is_depthwise(facts.info)
 
 
@@ -242,7 +248,14 @@ def weights_passes(facts: StepFacts) -> float:
     attrs = facts.step.attrs
     if isinstance(attrs, ir.Convolution | ir.Deconvolution):
         return _reach(facts).passes
-    return _products(facts.info).passes if isinstance(attrs, ir.MatMul | ir.InnerProduct) else 1.0
+    return _products(facts.info).passes if isinstance(attrs, _MATRICES) else 1.0
+
+
+def weights_share(facts: StepFacts) -> float:
+    """Of a step's weights and parameters, the part that is read: of groups, those that have rows at most."""
+    if isinstance(facts.step.attrs, ir.GroupedProduct):
+        return min(1.0, facts.shape("src")[0] / facts.shape("weights")[0])
+    return 1.0
 
 
 def _recurrent(facts: StepFacts, machine: MachineRates) -> float:

@@ -18,7 +18,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
 from .groups import scattered_us
-from .kernels import computing_us, hides, shown_share, weights_passes
+from .kernels import computing_us, hides, shown_share, weights_passes, weights_share
 from .types import in_float, is_float, time_share
 from .winograd import winograd_us
 
@@ -29,6 +29,8 @@ _FITTED_READ = 33.0
 _REFERENCE_PENALTY = 50.0
 _TURNED = 3.0
 """Of converting numbers by oneDNN's reorders, where that changes the layout as well."""
+_OF_SEVERAL_TYPES = (ir.Reorder, ir.Quantization, ir.FewBitsProduct, ir.GroupedProduct)
+"""Kinds whose operands are of other types than the one that they compute in."""
 _CONVERSION = "conversion"
 """The family of our own kernels, which take no longer for that."""
 
@@ -44,10 +46,10 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
     exchanging = machine.exchanging_us(images)
     if isinstance(attrs, ir.Convolution | ir.Deconvolution) and attrs.algorithm != "direct":
         return start + winograd_us(facts, attrs, machine, exchanging)
-    if not isinstance(attrs, ir.Reorder | ir.Quantization | ir.FewBitsProduct) and not is_float(facts):
+    if not isinstance(attrs, _OF_SEVERAL_TYPES) and not is_float(facts):
         return time_share(facts, machine) * cost(in_float(facts), machine)
     waiting = (weights_passes(facts) - 1.0) / _FITTED_READ
-    weights = facts.constant_bytes * (1.0 / machine.memory.read + waiting) / 1e3
+    weights = weights_share(facts) * facts.constant_bytes * (1.0 / machine.memory.read + waiting) / 1e3
     computing = computing_us(facts, machine) + scattered_us(facts, machine)
     shown = shown_share(facts) * exchanging
     if hides(facts):  # as far as there is arithmetic to hide it behind

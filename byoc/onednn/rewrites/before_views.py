@@ -25,6 +25,7 @@ _MAKERS = (
     ir.MatMul,
     ir.InnerProduct,
     ir.FewBitsProduct,
+    ir.GroupedProduct,
     ir.Binary,
     ir.Eltwise,
 )

@@ -142,6 +142,7 @@ _BINARY_POST_OPS: dict[type, Callable[[Shape, Shape], bool]] = {
     ir.MatMul: _last_or_whole,
     ir.InnerProduct: _vector_or_whole,
     ir.FewBitsProduct: _columns_or_whole,
+    ir.GroupedProduct: _columns_or_whole,
     ir.Pooling: _vector,  # in plain layouts, oneDNN 3.2 adds the wrong elements of a whole tensor
     ir.Binary: _pixel_vector_or_whole,
     ir.Eltwise: _pixel_vector_or_whole,
@@ -149,14 +150,15 @@ _BINARY_POST_OPS: dict[type, Callable[[Shape, Shape], bool]] = {
     ir.Reduction: _vector_or_whole,
 }
 # Worth more than others that could take the same post-op: their result would travel to memory and back.
-_HEAVY = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct, ir.FewBitsProduct)
+_OF_OUR_OWN = (ir.FewBitsProduct, ir.GroupedProduct)
+_HEAVY = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct, *_OF_OUR_OWN)
 
 
 def _takes_eltwise(graph: Graph, producer: int, integers: IntegerProducts, algorithm: str = "linear") -> bool:
     root = graph.steps[producer]
     if root and not integers.takes_eltwise(root, algorithm):
         return False
-    if root and isinstance(root.attrs, ir.FewBitsProduct) and algorithm not in _OWN_FUNCTIONS:
+    if root and isinstance(root.attrs, _OF_OUR_OWN) and algorithm not in _OWN_FUNCTIONS:
         return False
     return bool(root) and type(root.attrs) in _BINARY_POST_OPS and len(root.post_ops) < MAX_POST_OPS  # type: ignore[union-attr]
 

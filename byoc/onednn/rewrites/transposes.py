@@ -45,8 +45,8 @@ def _takes(graph: Graph, step: ir.Step, role: str, number: int) -> bool:
         return True
     if role == POST_OP:
         return _is_common(value)
-    if isinstance(step.attrs, ir.FewBitsProduct):
-        return value.layout == plain_layout(len(value.shape))
+    if isinstance(step.attrs, ir.FewBitsProduct | ir.GroupedProduct):
+        return role == "weights" or value.layout == plain_layout(len(value.shape))
     by_strides = isinstance(step.attrs, (ir.MatMul, *_BY_ROWS))
     if isinstance(step.attrs, ir.Reorder | ir.Quantization) or (_is_common(value) and not by_strides):
         return True

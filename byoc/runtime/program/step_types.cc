@@ -42,7 +42,7 @@ std::string ExpectedType(const StepView& s, Types types, const Operand& operand)
 
 // Whether an operand has to be of a floating type.
 bool IsFloat(const StepView& s, Types types, const Operand& operand) {
-  if (types == Types::kCounted) return operand.role != "filled";
+  if (types == Types::kCounted) return operand.role != "filled" && operand.role != "ends";
   if (types != Types::kPooled) {
     return types == Types::kFloat || types == Types::kProduct;
   }

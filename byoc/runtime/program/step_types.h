@@ -12,7 +12,7 @@ enum class Types : uint8_t {
   kFloat,  // every operand is of a floating type that some library computes in; which go together,
            // the library says
   kProduct,    // as kFloat, or integers with scales (shapes/quantized.h)
-  kCounted,    // as kFloat, but for a count of int32
+  kCounted,    // as kFloat, but for counts of int32
   kPooled,     // as kFloat, or kSame for a maximum
   kQuantized,  // real numbers and integers into each other, by scales (shapes/quantized.h)
   kMeasured,   // real numbers into integers, by scales that follow (shapes/quantized.h)

@@ -25,7 +25,7 @@ _BINARIES = ("add", "sub", "mul", "div", "min", "max")
 _SHAPES = ("number", "channel", "last", "row", "whole")
 _HAS_POST_OPS = (
     ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct, ir.Pooling, ir.Binary, ir.Resampling,
-    ir.Reduction, ir.FewBitsProduct,
+    ir.Reduction, ir.FewBitsProduct, ir.GroupedProduct,
 )  # fmt: skip
 # In place of a binary that adds the whole; passes/memory/share_in_place.py.
 _HAS_SUM = (ir.Convolution, ir.Deconvolution, ir.MatMul, ir.InnerProduct, ir.Binary, ir.Reduction)

@@ -264,6 +264,12 @@ SOUND: dict[str, Sound] = {
         {"src": (3, 35), "numbers": (1, 7, 5), "scales": (1, 7, 3), "zero_points": (1, 7, 3)},
         types={"numbers": "int32", "zero_points": "uint8"},
     ),
+    "grouped_product": Sound(
+        ir.GroupedProduct(),
+        (5, 7),
+        {"src": (5, 6), "weights": (3, 6, 7), "ends": (3,)},
+        types={"ends": "int32"},
+    ),
     "dynamic_quantization": Sound(
         ir.DynamicQuantization(),
         (3, 6),

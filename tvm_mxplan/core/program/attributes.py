@@ -113,6 +113,14 @@ class FewBitsProduct:
 
 
 @dataclass(frozen=True)
+class GroupedProduct:
+    """src [M, K], weights [G, K, N], ends [G] of int32 -> dst [M, N].
+
+    Row m is multiplied by the first matrix g with ``m < ends[g]``; those behind all ends are 0.
+    """
+
+
+@dataclass(frozen=True)
 class Pooling(_Windows):
     """src -> dst; ``algorithm``: max, avg_include_padding, avg_exclude_padding.
 
@@ -259,6 +267,7 @@ Attributes: TypeAlias = (
     | MatMul
     | InnerProduct
     | FewBitsProduct
+    | GroupedProduct
     | Pooling
     | PoolingBackward
     | BatchNormalization
@@ -305,6 +314,7 @@ STEP_KINDS: dict[str, type] = {
     "matmul": MatMul,
     "inner_product": InnerProduct,
     "few_bits_product": FewBitsProduct,
+    "grouped_product": GroupedProduct,
     "pooling": Pooling,
     "pooling_backward": PoolingBackward,
     "batch_normalization": BatchNormalization,

@@ -26,6 +26,7 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ir.MatMul: _WEIGHTED,
     ir.InnerProduct: _WEIGHTED,
     ir.FewBitsProduct: (("src", "numbers", "scales"), ("zero_points",)),
+    ir.GroupedProduct: (("src", "weights", "ends"), ()),
     ir.BatchNormalization: (("src", "mean", "variance", "scale", "shift"), ()),
     ir.PoolingBackward: (("src", "gradient"), ()),
     ir.BatchNormalizationTraining: (("src", "scale", "shift", "batch_mean", "batch_variance"), ()),

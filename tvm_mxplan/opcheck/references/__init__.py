@@ -37,6 +37,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.MatMul: matmul.matmul,
     ir.InnerProduct: matmul.inner_product,
     ir.FewBitsProduct: matmul.few_bits_product,
+    ir.GroupedProduct: matmul.grouped_product,
     ir.Pooling: pooling.pooling,
     ir.PoolingBackward: training.pooling_backward,
     ir.BatchNormalization: normalization.batch_normalization,

@@ -30,6 +30,24 @@ def few_bits_product(attrs: ir.FewBitsProduct, operands: Operands) -> Estimate:
     return Estimate(np.matmul(src, matrix.T), gamma(src.shape[-1] + 3) * size)
 
 
+def grouped_product(_attrs: ir.GroupedProduct, operands: Operands) -> Estimate:
+    """Row by row; those of no group are 0."""
+    src, matrices = operands.src, operands["weights"]
+    value = np.zeros((len(src), matrices.shape[-1]), np.result_type(src, matrices))
+    size = np.zeros(value.shape)
+    for row, group in enumerate(groups_of(operands["ends"], np.arange(len(src)))):
+        if group < len(matrices):
+            value[row] = src[row] @ matrices[group]
+            size[row] = absolute(src[row]) @ absolute(matrices[group])
+    return Estimate(value, gamma(src.shape[-1] + 1) * size)
+
+
+def groups_of(ends: Array, rows: Array) -> Array:
+    """The group of each row: the first that ends behind it, as many as there are where none does."""
+    behind = ends.astype(np.int64) > rows[:, None]
+    return np.where(behind.any(1), behind.argmax(1), len(ends))
+
+
 def few_bits_matrix(attrs: ir.FewBitsProduct, given: Mapping[str, Sequence[Array]], depth: int) -> Array:
     """``[N, K]`` in float64: a number is ``bits`` of its word, the lowest first."""
     of_word = 32 // attrs.bits

@@ -45,6 +45,7 @@ void BuildReorder(StepBuilder* b);
 void BuildQuantization(StepBuilder* b);
 void BuildDynamicQuantization(StepBuilder* b);
 void BuildFewBits(StepBuilder* b);
+void BuildGroupedProduct(StepBuilder* b);
 void BuildSqueezeExcite(StepBuilder* b);
 
 }  // namespace mxplan

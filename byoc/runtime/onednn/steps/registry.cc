@@ -19,6 +19,7 @@ constexpr Entry kBuilders[] = {
     {"matmul", BuildMatMul},
     {"inner_product", BuildInnerProduct},
     {"few_bits_product", BuildFewBits},
+    {"grouped_product", BuildGroupedProduct},
     {"pooling", BuildPooling},
     {"pooling_backward", BuildPoolingBackward},
     {"batch_normalization", BuildBatchNormalization},

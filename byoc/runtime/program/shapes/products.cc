@@ -109,6 +109,15 @@ void CheckFewBitsProduct(const StepView& s) {
   ExpectShape(s, "dst", rows);
 }
 
+void CheckGroupedProduct(const StepView& s) {
+  ExpectRank(s, "src", 2, 2);
+  ExpectRank(s, "weights", 3, 3);
+  const Dims &src = s.Shape("src"), &weights = s.Shape("weights");
+  ExpectShape(s, "weights", {weights[0], src[1], weights[2]});
+  ExpectShape(s, "ends", {weights[0]});
+  ExpectShape(s, "dst", {src[0], weights[2]});
+}
+
 void CheckRecurrent(const StepView& s) {
   const Gates gates = GatesOf(s);
   const int64_t directions = DirectionsOf(s);

@@ -52,6 +52,7 @@ void CheckConvolutionBackwardWeights(const StepView& s);
 void CheckMatMul(const StepView& s);
 void CheckInnerProduct(const StepView& s);
 void CheckFewBitsProduct(const StepView& s);
+void CheckGroupedProduct(const StepView& s);
 void CheckPooling(const StepView& s);
 void CheckPoolingBackward(const StepView& s);
 void CheckBatchNormalization(const StepView& s);

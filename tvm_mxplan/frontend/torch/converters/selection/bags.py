@@ -6,6 +6,7 @@ import numpy as np
 from tvm import relax
 
 from .....errors import UnsupportedError
+from .....operators.grouped_product import grouped_product
 from ....onnx.dimensions.dims import same
 from ...node import Emitter, Node, dims_of, dtype_of
 from ..table import converts
@@ -64,11 +65,7 @@ def _membership(emitter: Emitter, node: Node) -> relax.Expr:
 
 @converts("_grouped_mm.default", "transformers.grouped_mm_fallback.default")
 def _experts(emitter: Emitter, node: Node) -> relax.Expr:
-    """Rows [n, k] by matrices [groups, k, m], of which each has the rows up to its offset.
-
-    Each matrix multiplies all rows, those of others set to zero: how many rows a group has follows from
-    numbers.
-    """
+    """Rows [n, k] by matrices [groups, k, m], of which each has the rows up to its offset."""
     rows, matrices, ends = list(node.operands.values())[:3]
     if ends is None or len(dims_of(rows)) != 2 or len(dims_of(matrices)) != 3:
         raise UnsupportedError(
@@ -76,27 +73,10 @@ def _experts(emitter: Emitter, node: Node) -> relax.Expr:
         )
     if node.operands.get("bias") is not None:
         raise UnsupportedError("groups with a bias; expected none")
-    count, groups = dims_of(rows)[0], dims_of(matrices)[0]
-    if not isinstance(groups, int):
+    if not isinstance(dims_of(matrices)[0], int):
         raise UnsupportedError("a number of groups that varies; expected a number")
-    places = emitter.emit(relax.op.arange(0, count, 1, "int64"))
-    places = emitter.reshaped(places, [count, 1])
-    ends = emitter.cast(ends, "int64")
-    zero = relax.const(0.0, dtype_of(rows))
-    total: relax.Expr | None = None
-    for group in range(groups):
-        end = emitter.emit(relax.op.take(ends, relax.const(group, "int64"), 0))
-        mine = emitter.emit(relax.op.less(places, end))
-        if group:
-            start = emitter.emit(relax.op.take(ends, relax.const(group - 1, "int64"), 0))
-            begun = emitter.emit(relax.op.greater_equal(places, start))
-            mine = emitter.emit(relax.op.logical_and(mine, begun))
-        own = emitter.emit(relax.op.where(mine, rows, zero))
-        matrix = emitter.emit(relax.op.take(matrices, relax.const(group, "int64"), 0))
-        product = emitter.emit(relax.op.matmul(own, matrix))
-        total = product if total is None else emitter.emit(relax.op.add(total, product))
-    assert total is not None
-    return emitter.cast(total, node.result.dtype)
+    product = emitter.emit(grouped_product(rows, matrices, emitter.cast(ends, "int32")))
+    return emitter.cast(product, node.result.dtype)
 
 
 _REDUCTIONS = {"sum": ("add", 0.0), "prod": ("mul", 1.0), "amax": ("max", -np.inf), "amin": ("min", np.inf)}
