@@ -23,6 +23,8 @@ MOVED = (
 COMPUTED = ("float32", "float64", "int8", "uint8", "int32", "int64", "bool")
 """Those that are compared and cast."""
 ARITHMETIC = ("float32", "int32", "int64")
+SCATTERED = ("update", "add", "min", "max")
+"""What updates of a place may do to it."""
 SUMMED = ("float32", "float64", "int32", "int64")
 """Those of sums up to each place."""
 
@@ -92,6 +94,15 @@ def take(call: relax.Call) -> str | None:
     if call.attrs.axis is None and not is_static(shape_of(call.args[0])):  # type: ignore[arg-type]
         return "no axis, of a symbolic shape"
     return None
+
+
+def scatter(call: relax.Call) -> str | None:
+    algorithm, dtype = str(call.attrs.reduction), dtype_of(call.args[0])
+    if algorithm not in SCATTERED:
+        return f"updates that are combined by {algorithm}, expected one of {', '.join(SCATTERED)}"
+    if not isinstance(shape_of(call.args[1])[-1], int):  # type: ignore[index]
+        return "a symbolic number of indices for a place"
+    return None if algorithm == "update" else _one_of(dtype, ARITHMETIC)
 
 
 def strided_slice(call: relax.Call) -> str | None:

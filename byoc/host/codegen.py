@@ -10,6 +10,7 @@ from tvm import relax
 from tvm_mxplan.byoc import movement
 from tvm_mxplan.byoc.composite import Composite, product
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.operators.put import place_of
 from tvm_mxplan.passes.relax_types import dtype_of
 
 from .checks import METHODS, copies_of
@@ -67,6 +68,18 @@ def _take(c: Composite) -> int:
         data, axis = c.builder.reshape(data, (product(shape),)), 0
     attrs = ir.Gather(int(axis) % max(1, len(c.builder.values[data].shape)))
     return c.emit("gather", attrs, ("src", _plain(c, data)), ("indices", _plain(c, indices)))
+
+
+def _put(c: Composite) -> int:
+    src, part = (c.value(arg) for arg in c.root.args)
+    begin, steps = zip(*(place_of(c.root, axis) for axis in range(len(c.shape))), strict=True)
+    return c.emit("put", ir.Put(begin, steps), ("src", _plain(c, src)), ("part", part))
+
+
+def _scatter(c: Composite) -> int:
+    roles = zip(("src", "indices", "updates"), c.root.args, strict=True)
+    operands = [(role, _plain(c, c.value(arg))) for role, arg in roles]
+    return c.emit("scatter", ir.Scatter(str(c.root.attrs.reduction)), *operands)
 
 
 def _plain(c: Composite, value: int) -> int:
@@ -220,6 +233,8 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "negation": _negation,
     "isnan": _isnan,
     "cast": _cast,
+    "put": _put,
+    "scatter": _scatter,
     "take": _take,
     "strided_slice": _strided_slice,
     "broadcast": _broadcast,

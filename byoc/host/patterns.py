@@ -12,6 +12,7 @@ from tvm import relax
 from tvm.relax.dpl import is_op, wildcard
 
 from tvm_mxplan.byoc.backend import Refuse
+from tvm_mxplan.operators.put import PUT
 
 from . import checks
 from .checks import Check
@@ -58,6 +59,8 @@ ROWS = [
     Row("negation", 1, checks.truths, ("logical_not",)),
     Row("isnan", 1, checks.isnan, ("isnan",)),
     Row("cast", 1, checks.cast, ("astype",)),
+    Row("put", 2, checks.accept, (PUT.full_name.removeprefix("relax."),)),
+    Row("scatter", 3, checks.scatter, ("scatter_nd",)),
     Row("take", 2, checks.take, ("take",)),
     Row("strided_slice", 4, checks.strided_slice, ("strided_slice",)),
     Row("strided_slice", 5, checks.strided_slice, ("strided_slice",)),
@@ -82,6 +85,7 @@ ROWS = [
 
 def fusion_patterns(refuse: Refuse) -> list[relax.transform.FusionPattern]:
     """The table as TVM's fusion patterns, which tell ``refuse`` what their checks refuse."""
+    PUT.register()
     single = [_fusion_pattern(row, operator, refuse) for row in ROWS for operator in row.operators]
     return [_sums_from_the_end(), *single]
 

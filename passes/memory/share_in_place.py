@@ -3,7 +3,8 @@
 Before   v3 = convolution(x, w) post_ops=[binary add v2, relu]       v2 is not read again
 After    v3 = convolution(x, w) post_ops=[sum, relu]                 v3 aliases v2
 
-Also elementwise and binary steps, and images times their gates, over their source.  A result goes in place
+Also elementwise and binary steps, images times their gates, and what writes over some elements, over their
+source.  A result goes in place
 only where the source dies in this step, no other alias of its bytes is read later, layouts and bytes agree,
 and the source is the region's own, or a view of all bytes of such a one.  The caller asks the backend again
 and keeps the old form where an implementation would change.
@@ -71,7 +72,7 @@ class _Sharing:
                 self.graph.replace(at, replace(step, post_ops=post_ops))
                 self._alias(step.dst, post_op.value)
                 return
-        if isinstance(step.attrs, ir.Eltwise | ir.Binary | ir.SqueezeExcite):
+        if isinstance(step.attrs, ir.Eltwise | ir.Binary | ir.SqueezeExcite | ir.Put | ir.Scatter):
             src = step.operand("src")
             if self._dies(src, at, step.dst) and self._is_read_once(step, src):
                 self._alias(step.dst, src)

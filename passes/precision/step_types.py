@@ -31,11 +31,11 @@ _IN_TRAINING = (
     ir.RecurrentTraining,
     ir.RecurrentBackward,
 )
-_ALONG_AXES = (ir.CumulativeSum, ir.ExtremeIndex, ir.Ranking)
+_ALONG_AXES = (ir.CumulativeSum, ir.ExtremeIndex, ir.Ranking, ir.GroupedProduct, ir.Scatter)
 _CONVERTING = (ir.LayerNormalization, ir.RmsNormalization, ir.Reorder)
-_MOVING = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.StridedSlice, ir.Gather, ir.Select, ir.Reorder)
+_MOVING = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.StridedSlice, ir.Gather, ir.Put, ir.Select, ir.Reorder)
 _FILTERS = ("weights", "depthwise_weights", "gate_weights", "recurrence")
-_DATA = ("src", "src1", "key", "value", "past_key", "past_value")
+_DATA = ("src", "src1", "part", "key", "value", "past_key", "past_value")
 
 
 @dataclass(frozen=True)

@@ -104,11 +104,15 @@ def operands(program: ir.Program, turn: int = 0, known: Mapping[int, Array] = _N
 
 
 def _indices(program: ir.Program, step: ir.Step, value: ir.Value, place: int) -> Array:
-    """Indices of a gather, from either end."""
-    assert isinstance(step.attrs, ir.Gather)
-    extent = static_shape(program.values[step.operand("src")].shape)[step.attrs.axis]
-    numbers = drawn(static_shape(value.shape), place, _TYPES["float32"]).astype(value.dtype)
-    return numbers % (2 * extent) - extent
+    """Indices of a gather or a scatter, from either end."""
+    data, shape = static_shape(program.values[step.operand("src")].shape), static_shape(value.shape)
+    match step.attrs:
+        case ir.Gather(axis=axis):
+            extents = np.array(data[axis])
+        case _:
+            extents = np.array(data[: shape[-1]])
+    numbers = drawn(shape, place, _TYPES["float32"]).astype(value.dtype)
+    return np.asarray((numbers % (2 * extents) - extents).astype(value.dtype))
 
 
 def _filled(program: ir.Program, step: ir.Step, turn: int) -> Array:

@@ -206,13 +206,21 @@ class Checker {
       return program_.values[static_cast<size_t>(dst)].alias_of == value && !Reads(step, value);
     const bool elementwise =
         step.kind == "eltwise" || step.kind == "binary" || step.kind == "squeeze_excite";
-    return elementwise && !ReadByPostOp(step, value);
+    const bool writes_over = step.kind == "put" || step.kind == "scatter";
+    return (elementwise || (writes_over && IsSourceAlone(step, value))) &&
+           !ReadByPostOp(step, value);
   }
 
   static bool Reads(const Step& step, int value) {
     auto reads = [&](const Operand& o) { return !o.IsResult() && o.value == value; };
     return std::any_of(step.operands.begin(), step.operands.end(), reads) ||
            ReadByPostOp(step, value);
+  }
+
+  static bool IsSourceAlone(const Step& step, int value) {
+    return std::all_of(step.operands.begin(), step.operands.end(), [&](const Operand& o) {
+      return o.IsResult() || (o.role == "src") == (o.value == value);
+    });
   }
 
   static bool ReadByPostOp(const Step& step, int value) {

@@ -153,6 +153,8 @@ const std::vector<Rule>& Rules() {
       {"slice", {"src"}, {}, Types::kSame, PostOps::kNone, CheckSlice},
       {"strided_slice", {"src"}, {}, Types::kSame, PostOps::kNone, CheckStridedSlice},
       {"gather", {"src", "indices"}, {}, Types::kIndices, PostOps::kNone, CheckGather},
+      {"put", {"src", "part"}, {}, Types::kSame, PostOps::kNone, CheckPut},
+      {"scatter", {"src", "indices", "updates"}, {}, Types::kIndices, PostOps::kNone, CheckScatter},
       {"cumulative_sum", {"src"}, {}, Types::kSame, PostOps::kNone, CheckCumulativeSum},
       {"extreme_index", {"src"}, {}, Types::kFound, PostOps::kNone, CheckExtremeIndex},
       {"ranking", {"src"}, {"order"}, Types::kRanked, PostOps::kNone, CheckRanking},

@@ -13,6 +13,7 @@ from .subject import Data, Fields, Subject, Tensor, broadcast
 _KINDS_OF: dict[str, Data] = {"float32": "fine", "float64": "fine", "bool": "truths"}
 """Numbers for what is read in a type; integers are drawn from few, so that equal ones meet."""
 
+_READ = ("src", "src1", "part", "updates")
 _INDICES = {"s32": "int32", "s64": "int64"}
 
 
@@ -54,6 +55,28 @@ def gather(f: Fields) -> Subject | None:
     places = Tensor("indices", indices, data="indices", dtype=kind, below=shape[axis])
     dst = (*shape[:axis], *indices, *shape[axis + 1 :])
     return Subject(ir.Gather(axis), (Tensor("src", shape), places), dst)
+
+
+def put(f: Fields) -> Subject | None:
+    """take=2x3: the shape of the part; from=1x0 and by=1x2: its places."""
+    shape = f.dims()
+    part, begin, steps = (
+        tuple(int(number) for number in f.text(name, "").split("x")) for name in ("take", "from", "by")
+    )
+    if any(b + (n - 1) * s >= size for b, n, s, size in zip(begin, part, steps, shape, strict=True)):
+        return None
+    return Subject(ir.Put(begin, steps), (Tensor("src", shape), Tensor("part", part)), shape)
+
+
+def scatter(f: Fields) -> Subject | None:
+    """at=3: how many updates; depth: how many axes have indices; of=s64: their type."""
+    shape, depth, count = f.dims(), f.number("depth", 1), f.number("at", 4)
+    if depth > len(shape):
+        return None
+    kind = _INDICES[f.text("of", "s64")]
+    places = Tensor("indices", (count, depth), data="indices", dtype=kind, below=min(shape[:depth]))
+    updates = Tensor("updates", (count, *shape[depth:]))
+    return Subject(ir.Scatter(f.text("alg", "update")), (Tensor("src", shape), places, updates), shape)
 
 
 def cumulative_sum(f: Fields) -> Subject | None:
@@ -114,10 +137,10 @@ def in_host(made: Subject, read: str, written: str) -> Subject:
     """The step run by the host library, on data of one type, with a result of that or another."""
     tensors = []
     for tensor in made.tensors:
-        if tensor.role in ("src", "src1") and tensor.data not in ("positive", "signs"):
+        if tensor.role in _READ and tensor.data not in ("positive", "signs"):
             data = _KINDS_OF.get(read, "few")
             tensor = replace(tensor, data=data)
-        tensors.append(replace(tensor, dtype=read) if tensor.role in ("src", "src1") else tensor)
+        tensors.append(replace(tensor, dtype=read) if tensor.role in _READ else tensor)
     written = "bool" if isinstance(made.attrs, ir.Compare) else written
     written = "int64" if isinstance(made.attrs, ir.ExtremeIndex) else written
     rounds = isinstance(made.attrs, ir.Eltwise) and not made.exact
@@ -133,6 +156,8 @@ KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "extreme_index": extreme_index,
     "ranking": ranking,
     "gather": gather,
+    "put": put,
+    "scatter": scatter,
     "strided_slice": strided_slice,
     "resize": resize,
 }

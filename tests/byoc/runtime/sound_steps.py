@@ -285,6 +285,14 @@ SOUND: dict[str, Sound] = {
         types={"indices": "int64"},
         library="host",
     ),
+    "put": Sound(ir.Put((1, 0), (1, 2)), (4, 6), {"src": (4, 6), "part": (2, 3)}, library="host"),
+    "scatter": Sound(
+        ir.Scatter("add"),
+        (4, 6, 2),
+        {"src": (4, 6, 2), "indices": (3, 2), "updates": (3, 2)},
+        types={"indices": "int64"},
+        library="host",
+    ),
     "cumulative_sum": Sound(ir.CumulativeSum(1, True, False), (3, 6), {"src": (3, 6)}, library="host"),
     "extreme_index": Sound(
         ir.ExtremeIndex("max", 1, False), (3, 1), {"src": (3, 6)}, types={"dst": "int64"}, library="host"

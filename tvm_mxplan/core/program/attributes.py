@@ -18,10 +18,12 @@ from .kinds.movement import (
     ExtremeIndex,
     Gather,
     Pad,
+    Put,
     Ranking,
     Reorder,
     Resampling,
     Resize,
+    Scatter,
     Select,
     Shuffle,
     Slice,
@@ -295,6 +297,8 @@ Attributes: TypeAlias = (
     | Slice
     | StridedSlice
     | Gather
+    | Put
+    | Scatter
     | CumulativeSum
     | ExtremeIndex
     | Ranking
@@ -342,6 +346,8 @@ STEP_KINDS: dict[str, type] = {
     "slice": Slice,
     "strided_slice": StridedSlice,
     "gather": Gather,
+    "put": Put,
+    "scatter": Scatter,
     "cumulative_sum": CumulativeSum,
     "extreme_index": ExtremeIndex,
     "ranking": Ranking,

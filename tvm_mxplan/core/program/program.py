@@ -76,10 +76,12 @@ from .kinds.movement import (
     ExtremeIndex,
     Gather,
     Pad,
+    Put,
     Ranking,
     Reorder,
     Resampling,
     Resize,
+    Scatter,
     Select,
     Shuffle,
     Slice,
@@ -146,6 +148,7 @@ __all__ = [
     "PoolingBackward",
     "PostOp",
     "Program",
+    "Put",
     "Quantization",
     "Ranking",
     "Recurrent",
@@ -159,6 +162,7 @@ __all__ = [
     "Resize",
     "RmsNormalization",
     "Rotary",
+    "Scatter",
     "Select",
     "Shuffle",
     "Slice",
@@ -234,8 +238,8 @@ RESULT_ROLES = (
 SCALE_ROLES = ("src_scale", "src_zero_point", "weights_scale", "dst_scale", "dst_zero_point")
 """Roles of the numbers by which integers stand for real ones; scales are float32, zero points int32.
 
-A product with ``src_scale`` and ``weights_scale`` multiplies integers, and computes behind that in float32;
-with ``dst_scale`` it writes integers.
+A product with ``src_scale`` and ``weights_scale`` multiplies integers, in float32 behind that; with
+``dst_scale`` it writes integers.
 """
 
 PRODUCTS = (Convolution, Deconvolution, MatMul, InnerProduct)

@@ -58,6 +58,8 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     ir.Rotary: (("src", "cosines", "sines"), ()),
     ir.Gather: (("src", "indices"), ()),
+    ir.Put: (("src", "part"), ()),
+    ir.Scatter: (("src", "indices", "updates"), ()),
     ir.Ranking: (("src",), ("order",)),
     ir.Select: (("condition", "src", "src1"), ()),
     ir.Compare: (("src", "src1"), ()),

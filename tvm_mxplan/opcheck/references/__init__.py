@@ -58,6 +58,8 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Slice: movement.slice_,
     ir.StridedSlice: movement.strided_slice,
     ir.Gather: movement.gather,
+    ir.Put: movement.put,
+    ir.Scatter: movement.scatter,
     ir.CumulativeSum: reduction.cumulative_sum,
     ir.ExtremeIndex: order.extreme_index,
     ir.Select: choice.select,

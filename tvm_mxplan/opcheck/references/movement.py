@@ -7,7 +7,7 @@ import numpy as np
 from tvm_mxplan.core.program import program as ir
 
 from ..estimate import UNIT_ROUNDOFF, Estimate
-from .operands import Operands
+from .operands import Operands, absolute
 
 
 def concat(attrs: ir.Concat, operands: Operands) -> Estimate:
@@ -42,6 +42,35 @@ def strided_slice(attrs: ir.StridedSlice, operands: Operands) -> Estimate:
 
 def gather(attrs: ir.Gather, operands: Operands) -> Estimate:
     return Estimate(np.take(operands.src, operands["indices"].astype(np.int64), attrs.axis))
+
+
+def put(attrs: ir.Put, operands: Operands) -> Estimate:
+    value, part = operands.src.copy(), operands["part"]
+    places = [
+        b + s * np.arange(count) for b, s, count in zip(attrs.begin, attrs.steps, part.shape, strict=True)
+    ]
+    value[np.ix_(*places)] = part
+    return Estimate(value)
+
+
+def scatter(attrs: ir.Scatter, operands: Operands) -> Estimate:
+    """One update after the other; sums of float32 may be rounded as often as a place has updates."""
+    value, indices = operands.src.copy(), operands["indices"].astype(np.int64)
+    updates, depth = operands["updates"], indices.shape[-1]
+    entries = np.moveaxis(indices, -1, 0).reshape(depth, -1)
+    rows = updates.reshape(-1, *value.shape[depth:])
+    if attrs.algorithm == "update":
+        for row, entry in zip(rows, entries.T, strict=True):
+            value[tuple(entry)] = row
+        return Estimate(value)
+    ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum}[attrs.algorithm]
+    ufunc.at(value, tuple(entries), rows)
+    if attrs.algorithm != "add" or value.dtype.kind != "f":
+        return Estimate(value)
+    size, most = absolute(operands.src).astype(np.float64), np.zeros(value.shape)
+    np.add.at(size, tuple(entries), absolute(rows).astype(np.float64))
+    np.add.at(most, tuple(entries), np.ones(rows.shape))
+    return Estimate(value, most * UNIT_ROUNDOFF * (1 + most * UNIT_ROUNDOFF) * size)
 
 
 def reorder(_attrs: ir.Reorder, operands: Operands) -> Estimate:

@@ -80,10 +80,12 @@ void BuildEltwise(StepBuilder* b);
 void BuildExtremeIndex(StepBuilder* b);
 void BuildGather(StepBuilder* b);
 void BuildConcat(StepBuilder* b);
+void BuildPut(StepBuilder* b);
 void BuildRanking(StepBuilder* b);
 void BuildReduction(StepBuilder* b);
 void BuildReorder(StepBuilder* b);
 void BuildResize(StepBuilder* b);
+void BuildScatter(StepBuilder* b);
 void BuildSelect(StepBuilder* b);
 void BuildStridedSlice(StepBuilder* b);
 

@@ -25,10 +25,12 @@ constexpr Entry kBuilders[] = {
     {"eltwise", BuildEltwise, true, true},
     {"extreme_index", BuildExtremeIndex, false, false},
     {"gather", BuildGather, false, false},
+    {"put", BuildPut, true, false},
     {"ranking", BuildRanking, false, false},
     {"reduction", BuildReduction, true, true},
     {"reorder", BuildReorder, true, false},
     {"resize", BuildResize, true, true},
+    {"scatter", BuildScatter, false, false},
     {"select", BuildSelect, true, false},
     {"strided_slice", BuildStridedSlice, false, false},
 };

@@ -25,6 +25,22 @@ void CheckBox(const StepView& s, const char* outer_role, const char* inner_role)
   }
 }
 
+// Some elements of a larger tensor, every so many-th of each axis.
+void ExpectStrided(const StepView& s, const char* role, const Dims& some, const Dims& whole,
+                   int64_t least_step) {
+  ExpectRank(s, role, whole.size(), whole.size());
+  const Dims& begin = IntegersOf(s.step(), "begin", whole.size(), 0);
+  const Dims& steps = IntegersOf(s.step(), "steps", whole.size(), least_step);
+  for (size_t i = 0; i < whole.size(); ++i) {
+    if (some[i] == 0) continue;
+    const int64_t last = begin[i] + (some[i] - 1) * steps[i];
+    if (begin[i] >= whole[i] || last < 0 || last >= whole[i]) {
+      ThrowInvalidInput(role, ": elements ", begin[i], " to ", last, " of axis ", i,
+                        ": expected some from 0 to ", whole[i] - 1);
+    }
+  }
+}
+
 }  // namespace
 
 void CheckConcat(const StepView& s) {
@@ -76,18 +92,31 @@ void CheckPad(const StepView& s) { CheckBox(s, "dst", "src"); }
 void CheckSlice(const StepView& s) { CheckBox(s, "src", "dst"); }
 
 void CheckStridedSlice(const StepView& s) {
-  const Dims &src = s.Shape("src"), &dst = s.Shape("dst");
-  ExpectRank(s, "dst", src.size(), src.size());
-  const Dims& begin = IntegersOf(s.step(), "begin", src.size(), 0);
-  const Dims& steps = IntegersOf(s.step(), "steps", src.size(), -INT32_MAX);
-  for (size_t i = 0; i < src.size(); ++i) {
-    if (dst[i] == 0) continue;
-    const int64_t last = begin[i] + (dst[i] - 1) * steps[i];
-    if (begin[i] >= src[i] || last < 0 || last >= src[i]) {
-      ThrowInvalidInput("dst: elements ", begin[i], " to ", last, " of axis ", i,
-                        ": expected some from 0 to ", src[i] - 1);
-    }
+  ExpectStrided(s, "dst", s.Shape("dst"), s.Shape("src"), -INT32_MAX);
+}
+
+void CheckPut(const StepView& s) {
+  const Dims& src = s.Shape("src");
+  ExpectShape(s, "dst", src);
+  ExpectStrided(s, "part", s.Shape("part"), src, 1);
+}
+
+void CheckScatter(const StepView& s) {
+  const Dims &src = s.Shape("src"), &indices = s.Shape("indices");
+  const std::string& algorithm = TextOf(s.step(), "algorithm");
+  if (algorithm != "update" && algorithm != "add" && algorithm != "min" && algorithm != "max") {
+    ThrowInvalidInput("attribute algorithm: expected update, add, min or max, got ", algorithm);
   }
+  ExpectShape(s, "dst", src);
+  ExpectRank(s, "indices", 1, 12);
+  const int64_t depth = indices.back();
+  if (depth > static_cast<int64_t>(src.size())) {
+    ThrowInvalidInput("indices: expected at most ", src.size(), " of a place, got shape ",
+                      ToString(indices));
+  }
+  Dims updates(indices.begin(), indices.end() - 1);
+  updates.insert(updates.end(), src.begin() + depth, src.end());
+  ExpectShape(s, "updates", updates);
 }
 
 void CheckGather(const StepView& s) {

@@ -1,4 +1,4 @@
-"""Rows by the matrix of their group: what becomes a step, what stays with TVM, and that both compute the same."""
+"""Rows by the matrix of their group: what becomes a step and what stays with TVM; both compute the same."""
 
 from __future__ import annotations
 

@@ -64,6 +64,29 @@ class Gather:
 
 
 @dataclass(frozen=True)
+class Put:
+    """src, part -> dst: src, but for every ``steps``-th element of each axis from ``begin`` on: part's.
+
+    The result may stand in src's place.
+    """
+
+    begin: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """src [A..., B...], indices [I..., axes of A], updates [I..., B...] -> dst of src's shape.
+
+    Indices are int32 or int64, negative ones count from the end, and what is out of bounds is an error.
+    ``algorithm`` says what an update does to the entry at its indices: update takes its place, the last of
+    several; add, min and max are of both.  The result may stand in src's place.
+    """
+
+    algorithm: str
+
+
+@dataclass(frozen=True)
 class ExtremeIndex:
     """src -> dst of int32 or int64: places along ``axis``, which is kept as 1, of its extreme elements.
 

@@ -1,7 +1,7 @@
 """Tensors with others in the place of slices of them, as assignments to slices are written in graphs.
 
-One is a kernel, which the memory planner may let write in place.  Several one after the other along an axis,
-of which nothing else reads those between, are one join of what was put and of what is left:
+One is an operator (``operators/put.py``), which libraries do in place.  Several one after the other along an
+axis, of which nothing else reads those between, are one join of what was put and of what is left:
 
     y = zeros(2, 3)                    concat(a, b, c) along axis 1
     y[:, 0] = a
@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tvm import relax, te, tirx
+from tvm import relax
 
+from ....operators.put import put as operator
+from ....operators.put import put_by_kernel
 from ...onnx.dimensions.dims import Dim, expression, same, simplified
 from ..node import Emitter, Node, dims_of, dtype_of
 from .movement import bound_within, from_the_front
@@ -74,19 +76,19 @@ def _put_at_index(emitter: Emitter, node: Node) -> relax.Expr:
 
 
 def _put(emitter: Emitter, node: Node, put: Put) -> relax.Expr:
-    """The result of a put: a join where it follows others that nothing else reads, or a kernel."""
+    """The result of a put: a join where it follows others that nothing else reads."""
     begin, end, extent = put.begin, put.end, dims_of(put.source)[put.axis]
     if not (isinstance(begin, int) and isinstance(end, int) and isinstance(extent, int)):
-        return _by_kernel(emitter, put)
+        return _alone(emitter, put)
     if put.step != 1 or begin > end:
-        return _by_kernel(emitter, put)
+        return _alone(emitter, put)
     axis, before = emitter.made.get((_put, put.source), (put.axis, []))
     follows = before and axis == put.axis and "self" in node.sole and len(before) < _MOST_PIECES
     pieces = before if follows else [Piece(0, extent, put.source, 0)]
     cut = [piece.cut(*bounds) for bounds in ((0, begin), (end, extent)) for piece in pieces]
     whole = sorted([*cut, Piece(begin, end, put.part, 0)], key=lambda piece: piece.begin)
     whole = [piece for piece in whole if piece.begin < piece.end]
-    result = _joined(emitter, put.axis, whole) if follows else _by_kernel(emitter, put)
+    result = _joined(emitter, put.axis, whole) if follows else _alone(emitter, put)
     emitter.made[_put, result] = put.axis, whole
     return result
 
@@ -101,20 +103,10 @@ def _joined(emitter: Emitter, axis: int, pieces: list[Piece]) -> relax.Expr:
     return emitter.emit(relax.op.concat(parts, axis)) if len(parts) > 1 else parts[0]
 
 
-def _by_kernel(emitter: Emitter, put: Put) -> relax.Expr:
-    axis, step = put.axis, put.step
-
-    def kernel(
-        tensor: te.Tensor, part: te.Tensor, first: tirx.Expr, last: tirx.Expr, *_: tirx.Expr
-    ) -> te.Tensor:
-        def element(*index: tirx.Var) -> tirx.Expr:
-            beyond = index[axis].astype("int64") - first
-            inside = tirx.all(beyond >= 0, index[axis] < last, tirx.floormod(beyond, step) == 0)
-            place = list(index)
-            place[axis] = tirx.floordiv(beyond, step)
-            return tirx.if_then_else(inside, part(*place), tensor(*index))
-
-        return te.compute(tensor.shape, element, "put")
-
-    bounds = expression(put.begin), expression(put.end)
-    return emitter.builder.emit_te(kernel, put.source, put.part, *bounds, primfunc_name_hint="put_slice")
+def _alone(emitter: Emitter, put: Put) -> relax.Expr:
+    """The operator where its bounds are numbers, else a kernel."""
+    begin, end = put.begin, put.end
+    if isinstance(begin, int) and isinstance(end, int):
+        return emitter.emit(operator(put.source, put.part, put.axis, begin, put.step))
+    bounds = expression(begin), expression(end)
+    return emitter.emit(put_by_kernel(emitter.builder, put.source, put.part, put.axis, bounds, put.step))

@@ -1,0 +1,181 @@
+// Steps that write over some elements of a tensor: put, scatter.  Where the result stands in the
+// place of the tensor, the other elements are there already.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "base/error.h"
+#include "host/layout.h"
+#include "host/move.h"
+#include "host/parallel.h"
+#include "host/steps/builders.h"
+
+namespace mxplan::host {
+namespace {
+
+constexpr double kByteNs = 0.05;
+
+void CopyWhole(const char* src, char* dst, int64_t bytes) {
+  if (src == dst) return;
+  ParallelFor(bytes, kByteNs, [&](int64_t begin, int64_t end) {
+    std::memcpy(dst + begin, src + begin, static_cast<size_t>(end - begin));
+  });
+}
+
+int64_t ElementsOf(const Dims& dims, size_t begin, size_t end) {
+  int64_t product = 1;
+  for (size_t i = begin; i < end; ++i) {
+    if (__builtin_mul_overflow(product, dims[i], &product) || product > INT64_MAX / 64) {
+      ThrowUnsupported("a tensor of more than 2^57 elements");
+    }
+  }
+  return product;
+}
+
+enum class Reduction : uint8_t { kUpdate, kAdd, kMin, kMax };
+
+Reduction ReductionOf(const Step& step) {
+  const std::string& name = TextOf(step, "algorithm");
+  if (name == "update") return Reduction::kUpdate;
+  if (name == "add") return Reduction::kAdd;
+  return name == "min" ? Reduction::kMin : Reduction::kMax;
+}
+
+template <typename T>
+void Combine(Reduction reduction, const char* from, char* to, int64_t bytes) {
+  const auto* x = reinterpret_cast<const T*>(from);
+  auto* y = reinterpret_cast<T*>(to);
+  const int64_t count = bytes / static_cast<int64_t>(sizeof(T));
+  // What is no number stays, and replaces what is one.
+  switch (reduction) {
+    case Reduction::kAdd:
+      for (int64_t i = 0; i < count; ++i) {
+        if constexpr (sizeof(T) == 8) {
+          y[i] = static_cast<T>(static_cast<uint64_t>(y[i]) + static_cast<uint64_t>(x[i]));
+        } else if constexpr (std::is_same_v<T, int32_t>) {
+          y[i] = static_cast<T>(static_cast<uint32_t>(y[i]) + static_cast<uint32_t>(x[i]));
+        } else {
+          y[i] += x[i];
+        }
+      }
+      return;
+    case Reduction::kMin:
+      for (int64_t i = 0; i < count; ++i) y[i] = x[i] < y[i] || x[i] != x[i] ? x[i] : y[i];
+      return;
+    case Reduction::kMax:
+      for (int64_t i = 0; i < count; ++i) y[i] = x[i] > y[i] || x[i] != x[i] ? x[i] : y[i];
+      return;
+    case Reduction::kUpdate:
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+}
+
+using Combination = void (*)(Reduction reduction, const char* from, char* to, int64_t bytes);
+
+Combination CombinationOf(Reduction reduction, const std::string& dtype) {
+  if (reduction == Reduction::kUpdate) return Combine<char>;
+  if (dtype == "float32") return Combine<float>;
+  if (dtype == "int32") return Combine<int32_t>;
+  if (dtype == "int64") return Combine<int64_t>;
+  ThrowUnsupported("updates of ", dtype, " that are combined: expected float32, int32 or int64");
+}
+
+// Entries of `bytes` at `count` places, of `entries`; a place has an index for each of some axes.
+struct Scatter {
+  Reduction reduction;
+  Combination combine;
+  Dims extents;  // of the axes that are indexed
+  int64_t count, entries, bytes;
+  bool wide;  // indices of int64
+
+  void Run(const char* src, const char* indices, const char* updates, int64_t* places,
+           char* dst) const {
+    Resolve(indices, places);
+    CopyWhole(src, dst, entries * bytes);
+    if (count == 0) return;
+    // Each thread has a range of the tensor, so that updates of one place keep their order.
+    const double entry_ns = (2.0 + kByteNs * static_cast<double>(bytes)) *
+                            static_cast<double>(count) / static_cast<double>(entries);
+    ParallelFor(entries, entry_ns, [&](int64_t begin, int64_t end) {
+      for (int64_t i = 0; i < count; ++i) {
+        if (places[i] < begin || places[i] >= end) continue;
+        combine(reduction, updates + i * bytes, dst + places[i] * bytes, bytes);
+      }
+    });
+  }
+
+ private:
+  void Resolve(const char* indices, int64_t* places) const {
+    int64_t at = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      places[i] = 0;
+      for (size_t axis = 0; axis < extents.size(); ++axis, ++at) {
+        const int64_t index = wide ? reinterpret_cast<const int64_t*>(indices)[at]
+                                   : reinterpret_cast<const int32_t*>(indices)[at];
+        const int64_t extent = extents[axis];
+        if (index < -extent || index >= extent) {
+          ThrowInvalidInput("an index is out of bounds for axis ", axis,
+                            " of the data, expected one from ", -extent, " to ", extent - 1,
+                            ", got ", index);
+        }
+        places[i] = places[i] * extent + (index < 0 ? index + extent : index);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+void BuildPut(StepBuilder* b) {
+  const ResolvedValue &part = b->Get("part"), &dst = b->Get("dst");
+  if (b->Get("src").tag != dst.tag) {
+    ThrowUnsupported("src: layout ", b->Get("src").tag, ", expected ", dst.tag, ", as dst has it");
+  }
+  for (const char* role : {"src", "part"}) {
+    if (b->Dtype(role) != b->Dtype("dst")) {
+      ThrowUnsupported(role, ": element type ", b->Dtype(role), ", expected ", b->Dtype("dst"));
+    }
+  }
+  const Dims& begin = IntegersOf(b->step(), "begin");
+  const Dims& steps = IntegersOf(b->step(), "steps");
+  std::vector<Places> axes(dst.dims.size());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t count = part.dims[i];
+    axes[i] = {count, LineAlong(dst.layout, i, count, begin[i], steps[i]),
+               LineAlong(part.layout, i, count)};
+  }
+  auto move = std::make_shared<const Move>(std::move(axes), b->ElementBytes("dst"));
+  const int64_t bytes = dst.Bytes();
+  b->Add({"dst", "src", "part"}, [move, bytes](char* const* at) {
+    CopyWhole(at[1], at[0], bytes);
+    move->Run(at[2], at[0]);
+  });
+}
+
+void BuildScatter(StepBuilder* b) {
+  for (const char* role : {"src", "indices", "updates", "dst"}) {
+    const ResolvedValue& value = b->Get(role);
+    if (value.tag != PlainTag(value.dims.size())) {
+      ThrowUnsupported(role, ": layout ", value.tag, ", expected the plain one");
+    }
+  }
+  const Dims &src = b->Get("src").dims, &indices = b->Get("indices").dims;
+  const auto depth = static_cast<size_t>(indices.back());
+  Scatter scatter;
+  scatter.reduction = ReductionOf(b->step());
+  scatter.combine = CombinationOf(scatter.reduction, b->Dtype("src"));
+  scatter.extents.assign(src.begin(), src.begin() + indices.back());
+  scatter.entries = ElementsOf(src, 0, depth);
+  scatter.bytes = ElementsOf(src, depth, src.size()) * b->ElementBytes("src");
+  scatter.wide = b->ElementBytes("indices") == 8;
+  scatter.count = ElementsOf(indices, 0, indices.size() - 1);
+  b->NeedScratchpad(scatter.count * static_cast<int64_t>(sizeof(int64_t)));
+  b->Add({"dst", "src", "indices", "updates"}, [scatter](char* const* at) {
+    scatter.Run(at[1], at[2], at[3], reinterpret_cast<int64_t*>(at[4]), at[0]);
+  });
+}
+
+}  // namespace mxplan::host
