@@ -14,6 +14,15 @@ def concat(c: Composite) -> int:
     return c.emit("concat", ir.Concat(axis), *pieces)
 
 
+def stack(c: Composite) -> int:
+    """A concatenation of views with a new axis."""
+    axis = int(c.root.attrs.axis) % len(c.shape)
+    shape = (*c.shape[:axis], 1, *c.shape[axis + 1 :])
+    fields = c.definition(c.root.args[0]).fields
+    pieces = [("src", c.builder.reshape(c.value(field), shape)) for field in fields]
+    return c.emit("concat", ir.Concat(axis), *pieces)
+
+
 def unit_slice(c: Composite) -> int:
     """A slice whose steps are 1; one that takes all there is becomes its source."""
     source = c.value(c.root.args[0])

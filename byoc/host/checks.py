@@ -23,6 +23,7 @@ MOVED = (
 COMPUTED = ("float32", "float64", "int8", "uint8", "int32", "int64", "bool")
 """Those that are compared and cast."""
 ARITHMETIC = ("float32", "int32", "int64")
+INTEGERS = ("int32", "int64")
 SCATTERED = ("update", "add", "min", "max")
 """What updates of a place may do to it."""
 SUMMED = ("float32", "float64", "int32", "int64")
@@ -221,6 +222,13 @@ def binary(call: relax.Call) -> str | None:
     if "divide" in call.op.name and dtypes[0] != "float32":
         return f"a quotient of {dtypes[0]}"
     return _one_of(dtypes[0], ARITHMETIC)
+
+
+def divided(call: relax.Call) -> str | None:
+    dtypes = [dtype_of(arg) for arg in call.args]
+    if dtypes[0] != dtypes[1]:
+        return f"operands of {dtypes[0]} and {dtypes[1]}"
+    return _one_of(dtypes[0], INTEGERS)
 
 
 def reshape(call: relax.Call) -> str | None:

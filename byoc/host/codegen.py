@@ -14,7 +14,7 @@ from tvm_mxplan.operators.put import place_of
 from tvm_mxplan.passes.relax_types import dtype_of
 
 from .checks import METHODS, copies_of
-from .patterns import BINARY, LOGICAL, REDUCTIONS, UNARY
+from .patterns import BINARY, DIVIDED, LOGICAL, REDUCTIONS, UNARY
 from .slices import slice_of
 
 
@@ -223,7 +223,9 @@ def _unary(c: Composite) -> int:
 
 def _binary(c: Composite) -> int:
     left, right = (_aligned(c, arg) for arg in c.root.args)
-    return c.emit("binary", ir.Binary(BINARY[_operator(c.root)]), ("src", left), ("src1", right))
+    return c.emit(
+        "binary", ir.Binary({**BINARY, **DIVIDED}[_operator(c.root)]), ("src", left), ("src1", right)
+    )
 
 
 TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
@@ -240,6 +242,7 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "broadcast": _broadcast,
     "repeated": _repeated,
     "concat": movement.concat,
+    "stack": movement.stack,
     "reduction": _reduction,
     "cumulative_sum": _cumulative_sum,
     "flip": _flip,

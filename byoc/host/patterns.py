@@ -28,6 +28,8 @@ UNARY = {
 BINARY = {
     "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "minimum": "min", "maximum": "max",
 }  # fmt: skip
+DIVIDED = {"floor_divide": "div"}
+"""Likewise, of integers."""
 LOGICAL = {"logical_and": "min", "logical_or": "max"}
 """Algorithms of binary steps on truth values."""
 REDUCTIONS = {"mean": "mean", "sum": "sum", "max": "max", "min": "min", "prod": "mul"}
@@ -67,6 +69,7 @@ ROWS = [
     Row("broadcast", 2, checks.accept, ("broadcast_to",)),
     Row("repeated", 1, checks.repeated, ("tile", "repeat")),
     Row("concat", 1, checks.concat, ("concat",)),
+    Row("stack", 1, checks.concat, ("stack",)),
     Row("reduction", 1, checks.reduction, tuple(REDUCTIONS)),
     Row("cumulative_sum", 1, checks.cumulative_sum, ("cumsum",)),
     Row("flip", 1, checks.flip, ("flip",)),
@@ -76,6 +79,7 @@ ROWS = [
     Row("resize", 2, checks.resize, ("image.resize2d", "image.resize3d")),
     Row("unary", 1, checks.unary, tuple(UNARY)),
     Row("binary", 2, checks.binary, tuple(BINARY)),
+    Row("binary", 2, checks.divided, tuple(DIVIDED)),
     # views: no work unless a layout asks for it
     Row("reshape", 2, checks.reshape, ("reshape",)),
     Row("reshape", 1, checks.reshape, ("squeeze", "expand_dims", "flatten", "nn.batch_flatten")),

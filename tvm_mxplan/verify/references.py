@@ -121,9 +121,9 @@ def _of_all(step: ir.Step, run: Run) -> Finding | None:
 
 
 def _widened(run: Run) -> Run:
-    """The run with all that was read in float32, which holds the numbers of shorter types, but for words."""
+    """The run with shorter types in float32, which holds their numbers, but for integers of a word."""
     arrays = {
-        value: array if array.dtype == np.int32 else array.astype(np.float32, copy=False)
+        value: array if array.dtype in (np.int32, np.int64) else array.astype(np.float32, copy=False)
         for value, array in run.arrays.items()
     }
     prior = None if run.prior is None else run.prior.astype(np.float32, copy=False)

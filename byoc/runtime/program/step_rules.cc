@@ -286,7 +286,8 @@ void CheckElements(const StepView& s, const Rule& rule) {
     return std::find(shape.begin(), shape.end(), 0) != shape.end();
   };
   // A layer over no steps hands its states on; over no samples it has nothing to do.
-  const bool is_movement = rule.kind == "concat" || rule.kind == "pad";
+  const bool is_movement =
+      rule.kind == "concat" || rule.kind == "pad" || rule.kind == "put" || rule.kind == "scatter";
   if (is_movement || rule.kind == "recurrent" || is_empty(s.Shape("dst"))) return;
   if (IsSum(rule) && is_empty(s.Shape("src"))) return;
   for (const Operand& operand : s.step().operands) {

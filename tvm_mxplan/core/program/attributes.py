@@ -224,7 +224,10 @@ class Eltwise:
 
 @dataclass(frozen=True)
 class Binary:
-    """src, src1 (same rank, broadcast) -> dst, of one type; ``algorithm``: add, sub, mul, div, min, max."""
+    """src, src1 (same rank, broadcast) -> dst, of one type; ``algorithm``: add, sub, mul, div, min, max.
+
+    Quotients of integers are rounded down, and 0 where the divisor is.
+    """
 
     algorithm: str
 

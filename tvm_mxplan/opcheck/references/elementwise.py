@@ -122,7 +122,11 @@ def apply_eltwise(estimate: Estimate, algorithm: str, alpha: float, beta: float)
 
 def apply_binary(estimate: Estimate, algorithm: str, other: Array) -> Estimate:
     """``estimate (algorithm) other``, ``other`` broadcast."""
-    value = np.asarray(_BINARY[algorithm](estimate.value, other), np.result_type(estimate.value))
+    with np.errstate(all="ignore"):  # integers by 0 are 0
+        value = _function_of(algorithm, other)(estimate.value, other)
+    value = np.asarray(value, np.result_type(estimate.value))
+    if value.dtype.kind == "i":
+        return Estimate(value)
     match algorithm:
         case "gt" | "ge" | "le":  # 0 or 1, whichever where the error reaches to the other side
             return Estimate(value, (np.abs(estimate.value - other) <= estimate.error) * (estimate.error > 0))
@@ -135,6 +139,10 @@ def apply_binary(estimate: Estimate, algorithm: str, other: Array) -> Estimate:
     if algorithm in ("min", "max"):
         return Estimate(value, error)
     return Estimate(value, error).rounded(2)
+
+
+def _function_of(algorithm: str, other: Array) -> np.ufunc:
+    return np.floor_divide if algorithm == "div" and other.dtype.kind == "i" else _BINARY[algorithm]
 
 
 def _bounded(error: Array | float) -> Array:

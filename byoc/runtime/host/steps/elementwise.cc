@@ -88,7 +88,6 @@ void BuildBinary(StepBuilder* b) {
   if (type != Type::kF32 && !integer && !logical) {
     ThrowUnsupported("dst: element type ", b->Dtype("dst"));
   }
-  if (integer && op == Binary::kDiv) ThrowUnsupported("a quotient of integers");
   const auto nest = ElementwiseNest<3>(*b, {"dst", "src", "src1"}, op != Binary::kDiv);
   const int64_t bytes = b->ElementBytes("dst");
   const ElementSizes<3> sizes{bytes, bytes, bytes};
