@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -130,6 +130,8 @@ class Backend(Protocol):
     name : name of the external code generator, which regions bear as their attribute ``Codegen``.
     takes_arena : its modules work in an arena that the caller lends, behind inputs and outputs.
     shares : how it shares regions with other libraries; None for one that does not.
+    literal : operators that it computes as they stand, by one rounding for each of their sums and no other:
+        it keeps them where their digits decide a whole number.
     """
 
     @property
@@ -151,6 +153,9 @@ class Backend(Protocol):
 
     @property
     def shares(self) -> Sharing | None: ...
+
+    @property
+    def literal(self) -> Collection[str]: ...
 
     def patterns(self, refuse: Refuse) -> list[relax.transform.FusionPattern]:
         """Composites in order of preference; a check that refuses an operator tells ``refuse`` why."""

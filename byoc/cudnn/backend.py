@@ -42,6 +42,7 @@ class Cudnn:
     library = "cudnn"
     name = NAME
     takes_arena = True
+    literal = ()
     shares = None
 
     def __init__(self, plans: Plans | None = None) -> None:

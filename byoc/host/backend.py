@@ -36,6 +36,7 @@ class Host:
     library = "host"
     name = NAME
     takes_arena = True
+    literal = ("relax.sum",)
 
     def __init__(self, runtime: RuntimeFunctions) -> None:
         self._runtime = runtime

@@ -61,6 +61,10 @@ class OneDNN:
         return True
 
     @property
+    def literal(self) -> tuple[str, ...]:
+        return ()
+
+    @property
     def shares(self) -> Sharing:
         return Sharing(RUNTIME, True, TRANSLATE, self._fused)
 

@@ -183,7 +183,8 @@ class _Turns:
 
         def check(context: relax.transform.PatternCheckContext) -> bool:
             for call in context.matched_bindings.values():
-                if is_operator(call) and (name := operator_name(call)) in self.exact:
+                name = operator_name(call) if is_operator(call) else None
+                if name in self.exact and call.op.name not in library.backend.literal:
                     self.reasons[library.name, name] = self.refused[call.op.name] = self.exact[name]
                     return False
                 if is_operator(call) and (self._is_anothers(library, call) or self._is_unpaid(library, call)):

@@ -4,7 +4,8 @@
 
 Where the model's own arithmetic gives 2 exactly, a library that multiplies by 1 / c gives 1.9999999, and the
 integer is another one: a whole difference, however small the error.  So those are left to TVM, which computes
-each as it stands.  Rounding to the nearest, as quantised networks have it, is not among them: ties are rare.
+each as it stands, or to a library that does (``Backend.literal``): a sum as a pool, which is a mean times a
+number, is none.  Rounding to the nearest, as quantised networks have it, is not among them: ties are rare.
 Nor is what comes from a convolution or a matrix product: their own digits depend on the library already, and
 the scale, bias and sums behind them, up to the cast to pixels at the end of a network, are not exact either.
 """
@@ -23,7 +24,7 @@ _ARITHMETIC = frozenset(
     f"relax.{name}"
     for name in (
         *("add", "subtract", "multiply", "divide", "negative", "abs", "power", "sqrt", "rsqrt", "exp", "log"),
-        *("minimum", "maximum", "clip", "where"),
+        *("minimum", "maximum", "clip", "where", "sum", "mean"),
     )
 )
 _PRODUCTS = ("relax.nn.conv", "relax.matmul", "relax.nn.attention")

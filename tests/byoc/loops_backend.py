@@ -98,6 +98,7 @@ class Loops:
     library = "loops"
     name = NAME
     takes_arena = False
+    literal = ()
     shares = None
 
     def __init__(self) -> None:

@@ -235,3 +235,20 @@ def test_a_model_in_16_bits_is_right_to_one_rounding_of_its_results(net, dtype):
     assert found.dtype == given.dtype
     error = np.linalg.norm(found.astype("float64") - expected) / np.linalg.norm(expected)
     assert 0 < error < torch.finfo(dtype).eps / 2
+
+
+def test_numbers_next_to_the_ends_of_ranges_are_counted_where_pytorch_does() -> None:
+    dice = np.random.default_rng(0)
+    for _ in range(6):
+        bins, low = int(dice.integers(1, 200)), float(np.float32(dice.normal() * 10))
+        high = float(np.float32(low + abs(dice.normal()) * 10 + 0.1))
+        ends = (low + np.arange(bins + 1) * (high - low) / bins).astype("float32")
+        beside = [np.nextafter(ends, np.float32(way * np.inf)) for way in (-1, 1)]
+        x = torch.from_numpy(np.concatenate([ends, *beside]))
+
+        class Counted(torch.nn.Module):
+            def forward(self, x, bins=bins, low=low, high=high):
+                return torch.histc(x, bins, low, high)
+
+        executable = tvm_mxplan.compile(torch.export.export(Counted(), (x,)), options=OPTIONS)
+        np.testing.assert_array_equal(executable(x.numpy())[0].numpy(), torch.histc(x, bins, low, high))

@@ -137,3 +137,32 @@ def test_powers_of_the_base_fall_into_the_buckets_that_the_model_says():
     assert executable.report.regions, "the relu is taken all the same"
     np.testing.assert_array_equal(executable(x)[0].numpy(), alone(x)[0].numpy())
     assert "whole number" in str(executable.report.fallbacks)
+
+
+def _counts(cut: bool) -> tvm.IRModule:
+    """How many numbers of each column are above 0, as integers or as they are."""
+    x = relax.Var("x", relax.TensorType([393, 131], "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            above = builder.emit(relax.op.greater(x, relax.const(np.float32(0))))
+            total = builder.emit(relax.op.sum(builder.emit(relax.op.astype(above, "float32")), [0]))
+            result = builder.emit_output(relax.op.astype(total, "int32") if cut else total)
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+@pytest.mark.parametrize("target", ["dnnl, host, llvm", "dnnl, llvm"])
+def test_counts_are_whole(target: str) -> None:
+    """oneDNN's pool, a mean times how many there are, would be a little less for some."""
+    assert whole_number_operators(NameOperators()(_counts(cut=True))) == {"sum_0"}
+    ex = tvm_mxplan.compile(_counts(cut=True), target)
+    x = np.random.default_rng(0).standard_normal((393, 131), "float32")
+    np.testing.assert_array_equal(ex(x)[0].numpy(), (x > 0).sum(0))
+    kinds = {step.kind for region in ex.report.regions for step in region.steps}
+    assert "pooling" not in kinds and ("reduction" in kinds) == ("host" in target)
+
+
+def test_sums_that_are_not_cut_stay_with_the_library() -> None:
+    ex = tvm_mxplan.compile(_counts(cut=False))
+    assert "pooling" in {step.kind for region in ex.report.regions for step in region.steps}

@@ -77,7 +77,7 @@ def _masks(emitter: Emitter, mask: relax.Expr, dtype: str) -> tuple[relax.Expr, 
             added = emitter.emit(relax.op.where(mask, relax.const(0, dtype), far))
         else:
             live = emitter.emit(relax.op.greater(mask, relax.const(-np.inf, dtype)))
-        any_live = emitter.emit(relax.op.max(emitter.cast(live, "int8"), -1, keepdims=True))
+        any_live = emitter.emit(relax.op.max(emitter.cast(live, "float32"), -1, keepdims=True))
         emitter.made[key] = added, emitter.cast(any_live, "bool")
     return emitter.made[key]
 

@@ -9,7 +9,7 @@ import numpy as np
 from tvm import relax
 
 from .....errors import UnsupportedError
-from ....onnx.dimensions.dims import Dim, expression
+from ....onnx.dimensions.dims import Dim, expression, product
 from ...node import Emitter, Node, dims_of, dtype_of
 from ..arithmetic import promoted
 from ..table import converts
@@ -291,18 +291,33 @@ def _counted(emitter: Emitter, node: Node) -> relax.Expr:
         raise UnsupportedError(
             "ranges that follow from the least and the largest element; expected min and max"
         )
-    dtype = node.result.dtype
-    flat = emitter.emit(relax.op.reshape(node["self"], [-1]))
+    flat = emitter.reshaped(node["self"], [product(dims_of(node["self"])), 1])
     if "int" in dtype_of(flat):
         flat = emitter.cast(flat, "float32")
-    inner = dtype_of(flat)
-    scaled = emitter.emit(relax.op.subtract(flat, relax.const(float(low), inner)))
-    scaled = emitter.emit(relax.op.divide(scaled, relax.const(float(high) - float(low), inner)))
-    scaled = emitter.emit(relax.op.multiply(scaled, relax.const(float(bins), inner)))
-    scaled = emitter.emit(relax.op.floor(scaled))
-    last = emitter.emit(relax.op.equal(flat, relax.const(float(high), inner)))
-    scaled = emitter.emit(relax.op.where(last, relax.const(float(bins - 1), inner), scaled))
-    ranges = relax.const(np.arange(bins, dtype="float32").reshape(1, bins), inner)
-    column = emitter.reshaped(scaled, [*dims_of(flat), 1])
-    hits = emitter.cast(emitter.emit(relax.op.equal(column, ranges)), "float32")
-    return emitter.cast(emitter.emit(relax.op.sum(hits, [0])), dtype)
+    ends = relax.const(_range_ends(float(low), float(high), bins, dtype_of(flat))[None], dtype_of(flat))
+    behind = emitter.cast(emitter.emit(relax.op.greater_equal(flat, ends)), "float32")
+    found = emitter.cast(emitter.emit(relax.op.sum(behind, [0])), "int32")
+    first, second = (
+        emitter.emit(relax.op.strided_slice(found, [0], [at], [bins + at], [1])) for at in (0, 1)
+    )
+    return emitter.cast(emitter.emit(relax.op.subtract(first, second)), node.result.dtype)
+
+
+def _range_ends(low: float, high: float, bins: int, dtype: str) -> np.ndarray:
+    """The least number of each range, and that behind the last, as PyTorch's arithmetic divides them.
+
+    It rounds a number's distance from the lower bound, times the number of ranges, by the length of all.
+    """
+    kind = np.dtype(dtype).type
+
+    def is_behind(numbers: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+        places = np.floor((numbers - kind(low)) * kind(bins) / (kind(high) - kind(low)))
+        return np.asarray(places >= ranges)
+
+    ranges = np.arange(1, bins)
+    ends = (low + ranges * (high - low) / bins).astype(dtype)
+    while (early := is_behind(ends, ranges)).any():
+        ends = np.where(early, np.nextafter(ends, kind(-np.inf)), ends)
+    while not (there := is_behind(ends, ranges)).all():
+        ends = np.where(there, ends, np.nextafter(ends, kind(np.inf)))
+    return np.concatenate([[kind(low)], ends, [np.nextafter(kind(high), kind(np.inf))]]).astype(dtype)
