@@ -97,12 +97,16 @@ def take(call: relax.Call) -> str | None:
     return None
 
 
+def gather_elements(call: relax.Call) -> str | None:
+    return None if shape_of(call.args[0]) else "a tensor without axes"
+
+
 def scatter(call: relax.Call) -> str | None:
     algorithm, dtype = str(call.attrs.reduction), dtype_of(call.args[0])
     if algorithm not in SCATTERED:
         return f"updates that are combined by {algorithm}, expected one of {', '.join(SCATTERED)}"
-    if not isinstance(shape_of(call.args[1])[-1], int):  # type: ignore[index]
-        return "a symbolic number of indices for a place"
+    if not shape_of(call.args[0]) or not isinstance(shape_of(call.args[1])[-1], int):  # type: ignore[index]
+        return "a tensor without axes, or a symbolic number of indices for a place"
     return None if algorithm == "update" else _one_of(dtype, ARITHMETIC)
 
 

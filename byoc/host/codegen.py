@@ -82,6 +82,22 @@ def _scatter(c: Composite) -> int:
     return c.emit("scatter", ir.Scatter(str(c.root.attrs.reduction)), *operands)
 
 
+def _gather_elements(c: Composite) -> int:
+    src, indices = (_plain(c, c.value(arg)) for arg in c.root.args)
+    return c.emit("gather", ir.GatherElements(_axis(c)), ("src", src), ("indices", indices))
+
+
+def _scatter_elements(c: Composite) -> int:
+    roles = zip(("src", "indices", "updates"), c.root.args, strict=True)
+    operands = [(role, _plain(c, c.value(arg))) for role, arg in roles]
+    attrs = ir.ScatterElements(_axis(c), str(c.root.attrs.reduction))
+    return c.emit("scatter", attrs, *operands)
+
+
+def _axis(c: Composite) -> int:
+    return int(c.root.attrs.axis) % len(c.shape)
+
+
 def _plain(c: Composite, value: int) -> int:
     """The value in the plain layout: a transposed view is copied."""
     shape = c.builder.values[value].shape
@@ -235,6 +251,8 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "negation": _negation,
     "isnan": _isnan,
     "cast": _cast,
+    "gather_elements": _gather_elements,
+    "scatter_elements": _scatter_elements,
     "put": _put,
     "scatter": _scatter,
     "take": _take,

@@ -20,6 +20,8 @@ from tvm_mxplan.core.program.graph import Graph
 from tvm_mxplan.core.program.renumber import sort_values
 from tvm_mxplan.core.program.specialize import typical
 
+_WRITING_OVER = ir.Put | ir.Scatter | ir.ScatterElements
+
 
 def share_in_place(program: ir.Program, backend: Backend) -> ir.Program:
     """The program with results in place where that is safe and costs nothing."""
@@ -72,7 +74,7 @@ class _Sharing:
                 self.graph.replace(at, replace(step, post_ops=post_ops))
                 self._alias(step.dst, post_op.value)
                 return
-        if isinstance(step.attrs, ir.Eltwise | ir.Binary | ir.SqueezeExcite | ir.Put | ir.Scatter):
+        if isinstance(step.attrs, ir.Eltwise | ir.Binary | ir.SqueezeExcite | _WRITING_OVER):
             src = step.operand("src")
             if self._dies(src, at, step.dst) and self._is_read_once(step, src):
                 self._alias(step.dst, src)

@@ -3,7 +3,7 @@
     products            all float32; short operands, and a result in either type: sums are float32
     recurrent layers    short inputs and weights; states, which go from step to step, and results in float32
     norms, conversions  each of both types, since they convert on the way
-    steps of training   float32, and places in an order, which a rounding changes
+    steps of training   float32, as orders and their places, sums along axes, and products of groups
     softmax             float32: a rounding of what it reads is one of its results' logarithms
     attention           one type throughout, its mask and what is inside of its softmax in float32; on caches
                         float32, for these come and go so, and would be converted as a whole
@@ -31,9 +31,27 @@ _IN_TRAINING = (
     ir.RecurrentTraining,
     ir.RecurrentBackward,
 )
-_ALONG_AXES = (ir.CumulativeSum, ir.ExtremeIndex, ir.Ranking, ir.GroupedProduct, ir.Scatter)
+_IN_FLOAT = (
+    ir.CumulativeSum,
+    ir.ExtremeIndex,
+    ir.Ranking,
+    ir.GroupedProduct,
+    ir.Scatter,
+    ir.ScatterElements,
+)
 _CONVERTING = (ir.LayerNormalization, ir.RmsNormalization, ir.Reorder)
-_MOVING = (ir.Concat, ir.Shuffle, ir.Pad, ir.Slice, ir.StridedSlice, ir.Gather, ir.Put, ir.Select, ir.Reorder)
+_MOVING = (
+    ir.Concat,
+    ir.Shuffle,
+    ir.Pad,
+    ir.Slice,
+    ir.StridedSlice,
+    ir.Gather,
+    ir.GatherElements,
+    ir.Put,
+    ir.Select,
+    ir.Reorder,
+)
 _FILTERS = ("weights", "depthwise_weights", "gate_weights", "recurrence")
 _DATA = ("src", "src1", "part", "key", "value", "past_key", "past_value")
 
@@ -62,7 +80,7 @@ def proposals(step: ir.Step, short: str) -> list[StepTypes]:
     both = [StepTypes(), StepTypes(short, short)]
     if step.has_depthwise or any(isinstance(post_op, ir.SumPostOp) for post_op in step.post_ops):
         return both[:1]
-    if isinstance(step.attrs, (*_IN_TRAINING, *_ALONG_AXES)):
+    if isinstance(step.attrs, (*_IN_TRAINING, *_IN_FLOAT)):
         return both[:1]
     if isinstance(step.attrs, ir.PRODUCTS):
         return [*both, StepTypes(short, FLOAT)]

@@ -107,7 +107,7 @@ def _indices(program: ir.Program, step: ir.Step, value: ir.Value, place: int) ->
     """Indices of a gather or a scatter, from either end."""
     data, shape = static_shape(program.values[step.operand("src")].shape), static_shape(value.shape)
     match step.attrs:
-        case ir.Gather(axis=axis):
+        case ir.Gather(axis=axis) | ir.GatherElements(axis=axis) | ir.ScatterElements(axis=axis):
             extents = np.array(data[axis])
         case _:
             extents = np.array(data[: shape[-1]])

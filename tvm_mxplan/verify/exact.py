@@ -19,6 +19,7 @@ MOVING = (
     ir.Slice,
     ir.StridedSlice,
     ir.Gather,
+    ir.GatherElements,
     ir.Put,
     ir.Select,
     ir.Reorder,

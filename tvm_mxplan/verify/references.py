@@ -344,7 +344,7 @@ def _free_axes(step: ir.Step, shape: Sequence[int], src: Sequence[int]) -> list[
             return [axis for axis in axes if axis != 1]
         case ir.SqueezeExcite():
             return [0]
-        case ir.Scatter():
+        case ir.Scatter() | ir.ScatterElements():
             return []
         case ir.LayerNormalization() | ir.RmsNormalization() | ir.Rotary():
             return list(axes)[:-1]

@@ -206,7 +206,8 @@ class Checker {
       return program_.values[static_cast<size_t>(dst)].alias_of == value && !Reads(step, value);
     const bool elementwise =
         step.kind == "eltwise" || step.kind == "binary" || step.kind == "squeeze_excite";
-    const bool writes_over = step.kind == "put" || step.kind == "scatter";
+    const bool writes_over =
+        step.kind == "put" || step.kind == "scatter" || step.kind == "scatter_elements";
     return (elementwise || (writes_over && IsSourceAlone(step, value))) &&
            !ReadByPostOp(step, value);
   }

@@ -153,6 +153,18 @@ const std::vector<Rule>& Rules() {
       {"slice", {"src"}, {}, Types::kSame, PostOps::kNone, CheckSlice},
       {"strided_slice", {"src"}, {}, Types::kSame, PostOps::kNone, CheckStridedSlice},
       {"gather", {"src", "indices"}, {}, Types::kIndices, PostOps::kNone, CheckGather},
+      {"gather_elements",
+       {"src", "indices"},
+       {},
+       Types::kIndices,
+       PostOps::kNone,
+       CheckGatherElements},
+      {"scatter_elements",
+       {"src", "indices", "updates"},
+       {},
+       Types::kIndices,
+       PostOps::kNone,
+       CheckScatterElements},
       {"put", {"src", "part"}, {}, Types::kSame, PostOps::kNone, CheckPut},
       {"scatter", {"src", "indices", "updates"}, {}, Types::kIndices, PostOps::kNone, CheckScatter},
       {"cumulative_sum", {"src"}, {}, Types::kSame, PostOps::kNone, CheckCumulativeSum},
@@ -286,8 +298,8 @@ void CheckElements(const StepView& s, const Rule& rule) {
     return std::find(shape.begin(), shape.end(), 0) != shape.end();
   };
   // A layer over no steps hands its states on; over no samples it has nothing to do.
-  const bool is_movement =
-      rule.kind == "concat" || rule.kind == "pad" || rule.kind == "put" || rule.kind == "scatter";
+  const bool is_movement = rule.kind == "concat" || rule.kind == "pad" || rule.kind == "put" ||
+                           rule.kind == "scatter" || rule.kind == "scatter_elements";
   if (is_movement || rule.kind == "recurrent" || is_empty(s.Shape("dst"))) return;
   if (IsSum(rule) && is_empty(s.Shape("src"))) return;
   for (const Operand& operand : s.step().operands) {

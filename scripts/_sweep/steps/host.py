@@ -79,6 +79,23 @@ def scatter(f: Fields) -> Subject | None:
     return Subject(ir.Scatter(f.text("alg", "update")), (Tensor("src", shape), places, updates), shape)
 
 
+def elements(f: Fields) -> Subject | None:
+    """at=3x2: the shape of the indices; of=s64: their type; alg: of updates, a gather without it."""
+    shape, axis = f.dims(), f.number("axis", 0)
+    indices = tuple(int(size) for size in f.text("at", "4").split("x"))
+    if len(indices) != len(shape) or axis >= len(shape):
+        return None
+    if any(some > whole for at, (some, whole) in enumerate(zip(indices, shape, strict=True)) if at != axis):
+        return None
+    kind = _INDICES[f.text("of", "s64")]
+    places = Tensor("indices", indices, data="indices", dtype=kind, below=shape[axis])
+    algorithm = f.text("alg", "")
+    if not algorithm:
+        return Subject(ir.GatherElements(axis), (Tensor("src", shape), places), indices)
+    tensors = (Tensor("src", shape), places, Tensor("updates", indices))
+    return Subject(ir.ScatterElements(axis, algorithm), tensors, shape)
+
+
 def cumulative_sum(f: Fields) -> Subject | None:
     """exclusive=1: without the element itself; reverse=1: from the end on."""
     shape, axis = f.dims(), f.number("axis", 0)
@@ -156,6 +173,8 @@ KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "extreme_index": extreme_index,
     "ranking": ranking,
     "gather": gather,
+    "gather_elements": elements,
+    "scatter_elements": elements,
     "put": put,
     "scatter": scatter,
     "strided_slice": strided_slice,

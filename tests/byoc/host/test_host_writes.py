@@ -94,6 +94,56 @@ def test_an_index_that_is_out_of_bounds_is_named() -> None:
         ran(ir.Scatter("update"), operands, (4, 3))
 
 
+ELEMENTS = [
+    ((7, 5), (7, 3), 1),
+    ((7, 5), (2, 5), 0),
+    ((7, 5), (60, 3), 0),
+    ((3, 40, 50), (2, 90, 7), 1),
+    ((300,), (4,), 0),
+]
+
+
+@pytest.mark.parametrize("of", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "bool", "int16", "int64"])
+@pytest.mark.parametrize("shape, picked, axis", ELEMENTS)
+def test_elements_are_picked_along_an_axis(
+    shape: Places, picked: Places, axis: int, dtype: str, of: str
+) -> None:
+    data, indices = drawn(shape, dtype), along(shape, picked, axis, of)
+    places = list(np.indices(picked))
+    places[axis] = indices
+    operands = [("src", data), ("indices", indices)]
+    found = ran(ir.GatherElements(axis), operands, picked, dtype)
+    assert np.array_equal(found, data[tuple(places)])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])
+@pytest.mark.parametrize("name", ["update", "add", "min", "max"])
+@pytest.mark.parametrize("shape, picked, axis", ELEMENTS)
+def test_elements_are_updated_along_an_axis(
+    shape: Places, picked: Places, axis: int, name: str, dtype: str
+) -> None:
+    """Several updates of one element, in their order."""
+    data, updates = (np.round(drawn(of)).astype(dtype) for of in (shape, picked))
+    indices, expected = along(shape, picked, axis, "int64"), data.copy()
+    for at in np.ndindex(*picked):
+        place = (*at[:axis], indices[at], *at[axis + 1 :])
+        old, new = expected[place], updates[at]
+        expected[place] = {"update": new, "add": old + new, "min": min(old, new), "max": max(old, new)}[name]
+    operands = [("src", data), ("indices", indices), ("updates", updates)]
+    assert np.array_equal(ran(ir.ScatterElements(axis, name), operands, shape, dtype), expected)
+
+
+def along(shape: Places, picked: Places, axis: int, dtype: str) -> np.ndarray:
+    return RANDOM.integers(-shape[axis], shape[axis], picked).astype(dtype)
+
+
+def test_an_element_that_is_out_of_bounds_is_named() -> None:
+    operands = [("src", drawn((4, 3))), ("indices", np.array([[0, -5, 0]]))]
+    with pytest.raises(InvalidInputError, match=r"out of bounds for axis 0 .* from -4 to 3, got -5"):
+        ran(ir.GatherElements(0), operands, (1, 3))
+
+
 # --- whole functions -------------------------------------------------------------------------------------
 
 

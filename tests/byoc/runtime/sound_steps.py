@@ -286,6 +286,20 @@ SOUND: dict[str, Sound] = {
         library="host",
     ),
     "put": Sound(ir.Put((1, 0), (1, 2)), (4, 6), {"src": (4, 6), "part": (2, 3)}, library="host"),
+    "gather_elements": Sound(
+        ir.GatherElements(1),
+        (3, 9, 2),
+        {"src": (4, 6, 2), "indices": (3, 9, 2)},
+        types={"indices": "int64"},
+        library="host",
+    ),
+    "scatter_elements": Sound(
+        ir.ScatterElements(1, "max"),
+        (4, 6, 2),
+        {"src": (4, 6, 2), "indices": (3, 9, 2), "updates": (3, 9, 2)},
+        types={"indices": "int32"},
+        library="host",
+    ),
     "scatter": Sound(
         ir.Scatter("add"),
         (4, 6, 2),

@@ -17,6 +17,7 @@ from .kinds.movement import (
     CumulativeSum,
     ExtremeIndex,
     Gather,
+    GatherElements,
     Pad,
     Put,
     Ranking,
@@ -24,6 +25,7 @@ from .kinds.movement import (
     Resampling,
     Resize,
     Scatter,
+    ScatterElements,
     Select,
     Shuffle,
     Slice,
@@ -300,8 +302,10 @@ Attributes: TypeAlias = (
     | Slice
     | StridedSlice
     | Gather
+    | GatherElements
     | Put
     | Scatter
+    | ScatterElements
     | CumulativeSum
     | ExtremeIndex
     | Ranking
@@ -349,8 +353,10 @@ STEP_KINDS: dict[str, type] = {
     "slice": Slice,
     "strided_slice": StridedSlice,
     "gather": Gather,
+    "gather_elements": GatherElements,
     "put": Put,
     "scatter": Scatter,
+    "scatter_elements": ScatterElements,
     "cumulative_sum": CumulativeSum,
     "extreme_index": ExtremeIndex,
     "ranking": Ranking,

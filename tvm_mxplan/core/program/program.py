@@ -75,6 +75,7 @@ from .kinds.movement import (
     CumulativeSum,
     ExtremeIndex,
     Gather,
+    GatherElements,
     Pad,
     Put,
     Ranking,
@@ -82,6 +83,7 @@ from .kinds.movement import (
     Resampling,
     Resize,
     Scatter,
+    ScatterElements,
     Select,
     Shuffle,
     Slice,
@@ -101,6 +103,7 @@ from .kinds.sequences import (
     Rotary,
 )
 from .post_ops import BinaryPostOp, DepthwisePostOp, EltwisePostOp, PostOp, SumPostOp
+from .roles import RESULT_ROLES, SCALE_ROLES
 
 __all__ = [
     "ATTENTION_CAUSAL",
@@ -111,6 +114,7 @@ __all__ = [
     "RECURRENT_CELLS",
     "RECURRENT_DIRECTIONS",
     "RESULT_ROLES",
+    "SCALE_ROLES",
     "STEP_KINDS",
     "VALUE_KINDS",
     "VERSION",
@@ -136,6 +140,7 @@ __all__ = [
     "ExtremeIndex",
     "FewBitsProduct",
     "Gather",
+    "GatherElements",
     "GroupedProduct",
     "InnerProduct",
     "LayerNormalization",
@@ -163,6 +168,7 @@ __all__ = [
     "RmsNormalization",
     "Rotary",
     "Scatter",
+    "ScatterElements",
     "Select",
     "Shuffle",
     "Slice",
@@ -213,34 +219,6 @@ class Value:
         """The value as a local: of no number among inputs, outputs or constants, and of no state."""
         return replace(self, kind="local", index=-1, state=-1, **changes)  # type: ignore[arg-type]
 
-
-RESULT_ROLES = (
-    "dst",
-    "last_hidden",
-    "last_cell",
-    "batch_mean",
-    "batch_variance",
-    "scale_gradient",
-    "shift_gradient",
-    "made_scale",
-    "made_zero_point",
-    "kept_gates",
-    "kept_cells",
-    "reset_gradient",
-    "hidden_gradient",
-    "cell_gradient",
-    "order",
-    "joined_key",
-    "joined_value",
-)
-"""Roles of what steps write; every other operand is read."""
-
-SCALE_ROLES = ("src_scale", "src_zero_point", "weights_scale", "dst_scale", "dst_zero_point")
-"""Roles of the numbers by which integers stand for real ones; scales are float32, zero points int32.
-
-A product with ``src_scale`` and ``weights_scale`` multiplies integers, in float32 behind that; with
-``dst_scale`` it writes integers.
-"""
 
 PRODUCTS = (Convolution, Deconvolution, MatMul, InnerProduct)
 """Attributes of steps that multiply by weights; integers multiply in these alone."""

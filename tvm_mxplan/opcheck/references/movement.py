@@ -6,7 +6,7 @@ import numpy as np
 
 from tvm_mxplan.core.program import program as ir
 
-from ..estimate import UNIT_ROUNDOFF, Estimate
+from ..estimate import UNIT_ROUNDOFF, Array, Estimate
 from .operands import Operands, absolute
 
 
@@ -59,15 +59,37 @@ def scatter(attrs: ir.Scatter, operands: Operands) -> Estimate:
     updates, depth = operands["updates"], indices.shape[-1]
     entries = np.moveaxis(indices, -1, 0).reshape(depth, -1)
     rows = updates.reshape(-1, *value.shape[depth:])
-    if attrs.algorithm == "update":
+    return _updated(attrs.algorithm, value, entries, rows)
+
+
+def gather_elements(attrs: ir.GatherElements, operands: Operands) -> Estimate:
+    return Estimate(operands.src[tuple(_places(attrs.axis, operands["indices"]))])
+
+
+def scatter_elements(attrs: ir.ScatterElements, operands: Operands) -> Estimate:
+    entries = np.stack(_places(attrs.axis, operands["indices"])).reshape(operands.src.ndim, -1)
+    return _updated(attrs.algorithm, operands.src.copy(), entries, operands["updates"].reshape(-1))
+
+
+def _places(axis: int, indices: Array) -> list[Array]:
+    """The index along each axis of what ``indices`` name along one."""
+    places = list(np.indices(indices.shape))
+    places[axis] = indices.astype(np.int64)
+    return places
+
+
+def _updated(algorithm: str, value: Array, entries: Array, rows: Array) -> Estimate:
+    """``value`` with one update after the other, which ``entries`` have an index for each axis of."""
+    if algorithm == "update":
         for row, entry in zip(rows, entries.T, strict=True):
             value[tuple(entry)] = row
         return Estimate(value)
-    ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum}[attrs.algorithm]
+    before = absolute(value).astype(np.float64)
+    ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum}[algorithm]
     ufunc.at(value, tuple(entries), rows)
-    if attrs.algorithm != "add" or value.dtype.kind != "f":
+    if algorithm != "add" or value.dtype.kind != "f":
         return Estimate(value)
-    size, most = absolute(operands.src).astype(np.float64), np.zeros(value.shape)
+    size, most = before, np.zeros(value.shape)
     np.add.at(size, tuple(entries), absolute(rows).astype(np.float64))
     np.add.at(most, tuple(entries), np.ones(rows.shape))
     return Estimate(value, most * UNIT_ROUNDOFF * (1 + most * UNIT_ROUNDOFF) * size)

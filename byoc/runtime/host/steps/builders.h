@@ -79,6 +79,7 @@ void BuildCumulativeSum(StepBuilder* b);
 void BuildEltwise(StepBuilder* b);
 void BuildExtremeIndex(StepBuilder* b);
 void BuildGather(StepBuilder* b);
+void BuildGatherElements(StepBuilder* b);
 void BuildConcat(StepBuilder* b);
 void BuildPut(StepBuilder* b);
 void BuildRanking(StepBuilder* b);
@@ -86,6 +87,7 @@ void BuildReduction(StepBuilder* b);
 void BuildReorder(StepBuilder* b);
 void BuildResize(StepBuilder* b);
 void BuildScatter(StepBuilder* b);
+void BuildScatterElements(StepBuilder* b);
 void BuildSelect(StepBuilder* b);
 void BuildStridedSlice(StepBuilder* b);
 

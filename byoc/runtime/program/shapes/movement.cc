@@ -41,6 +41,25 @@ void ExpectStrided(const StepView& s, const char* role, const Dims& some, const 
   }
 }
 
+void ExpectReduction(const StepView& s) {
+  const std::string& algorithm = TextOf(s.step(), "algorithm");
+  if (algorithm != "update" && algorithm != "add" && algorithm != "min" && algorithm != "max") {
+    ThrowInvalidInput("attribute algorithm: expected update, add, min or max, got ", algorithm);
+  }
+}
+
+// Indices along one axis, within the data's extents along all others.
+void ExpectElements(const StepView& s) {
+  const Dims &src = s.Shape("src"), &indices = s.Shape("indices");
+  const auto axis = static_cast<size_t>(AxisOf(s, src));
+  ExpectRank(s, "indices", src.size(), src.size());
+  for (size_t i = 0; i < src.size(); ++i) {
+    if (i == axis || indices[i] <= src[i]) continue;
+    ThrowInvalidInput("indices: expected at most ", src[i], " on axis ", i, ", got shape ",
+                      ToString(indices));
+  }
+}
+
 }  // namespace
 
 void CheckConcat(const StepView& s) {
@@ -95,6 +114,18 @@ void CheckStridedSlice(const StepView& s) {
   ExpectStrided(s, "dst", s.Shape("dst"), s.Shape("src"), -INT32_MAX);
 }
 
+void CheckGatherElements(const StepView& s) {
+  ExpectElements(s);
+  ExpectShape(s, "dst", s.Shape("indices"));
+}
+
+void CheckScatterElements(const StepView& s) {
+  ExpectReduction(s);
+  ExpectElements(s);
+  ExpectShape(s, "updates", s.Shape("indices"));
+  ExpectShape(s, "dst", s.Shape("src"));
+}
+
 void CheckPut(const StepView& s) {
   const Dims& src = s.Shape("src");
   ExpectShape(s, "dst", src);
@@ -103,10 +134,7 @@ void CheckPut(const StepView& s) {
 
 void CheckScatter(const StepView& s) {
   const Dims &src = s.Shape("src"), &indices = s.Shape("indices");
-  const std::string& algorithm = TextOf(s.step(), "algorithm");
-  if (algorithm != "update" && algorithm != "add" && algorithm != "min" && algorithm != "max") {
-    ThrowInvalidInput("attribute algorithm: expected update, add, min or max, got ", algorithm);
-  }
+  ExpectReduction(s);
   ExpectShape(s, "dst", src);
   ExpectRank(s, "indices", 1, 12);
   const int64_t depth = indices.back();

@@ -76,6 +76,8 @@ void CheckPad(const StepView& s);
 void CheckSlice(const StepView& s);
 void CheckStridedSlice(const StepView& s);
 void CheckGather(const StepView& s);
+void CheckGatherElements(const StepView& s);
+void CheckScatterElements(const StepView& s);
 void CheckPut(const StepView& s);
 void CheckScatter(const StepView& s);
 void CheckSelect(const StepView& s);

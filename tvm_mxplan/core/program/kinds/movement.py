@@ -64,6 +64,16 @@ class Gather:
 
 
 @dataclass(frozen=True)
+class GatherElements:
+    """src, indices of int32 or int64 -> dst of indices' shape: the element at each index along ``axis``.
+
+    Along other axes it is the one at the index's own place.  Indices are as those of a gather.
+    """
+
+    axis: int
+
+
+@dataclass(frozen=True)
 class Put:
     """src, part -> dst: src, but for every ``steps``-th element of each axis from ``begin`` on: part's.
 
@@ -83,6 +93,17 @@ class Scatter:
     several; add, min and max are of both.  The result may stand in src's place.
     """
 
+    algorithm: str
+
+
+@dataclass(frozen=True)
+class ScatterElements:
+    """src, indices, updates of their shape -> dst of src's: an update for each element that an index names.
+
+    Elements are named as by ``GatherElements``, and updated as by ``Scatter``.
+    """
+
+    axis: int
     algorithm: str
 
 

@@ -1,0 +1,141 @@
+// Steps that pick or write single elements by an index each: gather_elements, scatter_elements.
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "host/layout.h"
+#include "host/parallel.h"
+#include "host/steps/builders.h"
+#include "host/steps/combine.h"
+
+namespace mxplan::host {
+namespace {
+
+constexpr double kElementNs = 2.0;
+
+// Where elements stand that are named by an index along one axis, by their own place along others.
+struct Named {
+  Dims dims;         // of the indices
+  Dims strides;      // of the data, in elements; 0 along the axis
+  int64_t rows = 1;  // of indices: all axes but the last
+  int64_t columns = 1;
+  int64_t extent = 0;  // of the data's axis
+  int64_t along = 0;   // the stride of that axis
+  int64_t axis = 0;
+  bool wide = false;  // indices of int64
+
+  int64_t Index(const char* indices, int64_t at) const {
+    const int64_t index = wide ? reinterpret_cast<const int64_t*>(indices)[at]
+                               : reinterpret_cast<const int32_t*>(indices)[at];
+    return index < 0 ? index + extent : index;
+  }
+
+  void Check(const char* indices) const {
+    for (int64_t at = 0; at < rows * columns; ++at) {
+      const int64_t index = Index(indices, at);
+      if (index >= 0 && index < extent) continue;
+      ThrowInvalidInput("an index is out of bounds for axis ", axis,
+                        " of the data, expected one from ", -extent, " to ", extent - 1, ", got ",
+                        index < 0 ? index - extent : index);
+    }
+  }
+
+  // Calls visit(number of the index, place in the data) for some rows and columns, in order.
+  template <typename Visit>
+  void Walk(const char* indices, int64_t first_row, int64_t end_row, int64_t first, int64_t end,
+            const Visit& visit) const {
+    for (int64_t row = first_row; row < end_row; ++row) {
+      int64_t base = 0, rest = row;
+      for (size_t i = dims.size() - 1; i-- > 0;) {
+        base += rest % dims[i] * strides[i];
+        rest /= dims[i];
+      }
+      for (int64_t column = first; column < end; ++column) {
+        const int64_t at = row * columns + column;
+        visit(at, base + column * strides.back() + Index(indices, at) * along);
+      }
+    }
+  }
+};
+
+Named NamedBy(const StepBuilder& b) {
+  for (const Operand& operand : b.step().operands) {
+    const ResolvedValue& value = b.Get(operand.value);
+    if (value.tag != PlainTag(value.dims.size())) {
+      ThrowUnsupported(operand.role, ": layout ", value.tag, ", expected the plain one");
+    }
+  }
+  Named named;
+  const Dims& data = b.Get("src").dims;
+  named.dims = b.Get("indices").dims;
+  named.axis = IntegerOf(b.step(), "axis");
+  named.wide = b.ElementBytes("indices") == 8;
+  named.strides.resize(data.size());
+  int64_t stride = 1;
+  for (size_t i = data.size(); i-- > 0;) {
+    named.strides[i] = stride;
+    stride *= data[i];
+  }
+  const auto axis = static_cast<size_t>(named.axis);
+  named.extent = data[axis];
+  named.along = std::exchange(named.strides[axis], 0);
+  named.columns = named.dims.back();
+  for (size_t i = 0; i + 1 < named.dims.size(); ++i) named.rows *= named.dims[i];
+  return named;
+}
+
+template <typename T>
+void Gather(const Named& named, const char* src, const char* indices, char* dst) {
+  named.Check(indices);
+  const auto* from = reinterpret_cast<const T*>(src);
+  auto* to = reinterpret_cast<T*>(dst);
+  ParallelFor(named.rows, kElementNs * static_cast<double>(named.columns),
+              [&](int64_t begin, int64_t end) {
+                named.Walk(indices, begin, end, 0, named.columns,
+                           [&](int64_t at, int64_t place) { to[at] = from[place]; });
+              });
+}
+
+using Picked = void (*)(const Named& named, const char* src, const char* indices, char* dst);
+
+Picked GatherOf(int64_t bytes) {
+  if (bytes == 1) return Gather<uint8_t>;
+  if (bytes == 2) return Gather<uint16_t>;
+  return bytes == 4 ? Gather<uint32_t> : Gather<uint64_t>;
+}
+
+}  // namespace
+
+void BuildGatherElements(StepBuilder* b) {
+  const Named named = NamedBy(*b);
+  const Picked gather = GatherOf(b->ElementBytes("dst"));
+  b->Add({"dst", "src", "indices"},
+         [named, gather](char* const* at) { gather(named, at[1], at[2], at[0]); });
+}
+
+void BuildScatterElements(StepBuilder* b) {
+  const Named named = NamedBy(*b);
+  const Reduction reduction = ReductionOf(b->step());
+  const Combination combine = CombinationOf(reduction, b->Dtype("src"));
+  const int64_t bytes = b->Get("dst").Bytes(), element = b->ElementBytes("dst");
+  const bool last = named.axis + 1 == static_cast<int64_t>(named.dims.size());
+  b->Add({"dst", "src", "indices", "updates"}, [=](char* const* at) {
+    named.Check(at[2]);
+    CopyWhole(at[1], at[0], bytes);
+    auto write = [&](int64_t first_row, int64_t end_row, int64_t first, int64_t end) {
+      named.Walk(at[2], first_row, end_row, first, end, [&](int64_t number, int64_t place) {
+        combine(reduction, at[3] + number * element, at[0] + place * element, element);
+      });
+    };
+    // Threads share what cannot meet: rows, or where rows can, columns.
+    if (last) {
+      ParallelFor(named.rows, kElementNs * static_cast<double>(named.columns),
+                  [&](int64_t begin, int64_t end) { write(begin, end, 0, named.columns); });
+    } else {
+      ParallelFor(named.columns, kElementNs * static_cast<double>(named.rows),
+                  [&](int64_t begin, int64_t end) { write(0, named.rows, begin, end); });
+    }
+  });
+}
+
+}  // namespace mxplan::host
