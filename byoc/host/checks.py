@@ -25,7 +25,7 @@ COMPUTED = ("float32", "float64", "int8", "uint8", "int32", "int64", "bool")
 ARITHMETIC = ("float32", "int32", "int64")
 INTEGERS = ("int32", "int64")
 SCATTERED = ("update", "add", "min", "max")
-"""What updates of a place may do to it."""
+"""Ways of updates to change what is there."""
 SUMMED = ("float32", "float64", "int32", "int64")
 """Those of sums up to each place."""
 

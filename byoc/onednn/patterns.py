@@ -31,7 +31,7 @@ from tvm_mxplan.operators import quantized as quantized_operators
 from tvm_mxplan.operators.attention import ROTARY
 from tvm_mxplan.operators.attention.caches import CACHED_ATTENTION
 from tvm_mxplan.operators.gate import GATE
-from tvm_mxplan.operators.grouped_product import GROUPED_PRODUCT
+from tvm_mxplan.operators.products.grouped_product import GROUPED_PRODUCT
 from tvm_mxplan.operators.recurrent import GATES, PREFIX, register
 from tvm_mxplan.operators.registration import Operator
 from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of

@@ -12,7 +12,7 @@ from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.operators.attention import NAME as ATTENTION
 from tvm_mxplan.operators.attention.caches import CACHED_ATTENTION
 from tvm_mxplan.operators.convolution_gradients import BACKWARD_DATA, BACKWARD_WEIGHTS
-from tvm_mxplan.operators.grouped_product import GROUPED_PRODUCT
+from tvm_mxplan.operators.products.grouped_product import GROUPED_PRODUCT
 from tvm_mxplan.operators.recurrent import GATES, NEEDED, PREFIX
 from tvm_mxplan.operators.recurrent_training import BACKWARD, TRAINING
 

@@ -24,6 +24,7 @@ BENCHMARKS = {
     "choices": ("whole.choices", "the choice per operator against one rule for all"),
     "convolutions": ("steps.convolutions", "algorithms of 3x3 and 5x5 convolutions, layer by layer"),
     "attention": ("steps.attention", "the step of attention against its parts as steps of oneDNN"),
+    "experts": ("steps.experts", "rows by the matrix of their group beside a product for each"),
     "few_bits": ("steps.few_bits", "products with weights of few bits beside float32 and onnxruntime"),
     "products": ("steps.products", "what runs products with constant matrices beside what else could"),
     "batch_norms": ("steps.batch_norms", "batch norms in training by our sums against oneDNN's own"),

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tvm_mxplan
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.operators.few_bits import pack_words, unpack_words
+from tvm_mxplan.operators.products.few_bits import pack_words, unpack_words
 from tvm_mxplan.report.inspection import decoded_programs
 
 RANDOM = np.random.default_rng(3)

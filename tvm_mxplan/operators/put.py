@@ -48,7 +48,7 @@ def put_by_kernel(
 
 
 def place_of(call: relax.Call, axis: int) -> tuple[int, int]:
-    """Where a call's part begins along an axis, and its step."""
+    """The beginning of a call's part along an axis, and its step."""
     along = axis == int(call.attrs["axis"])
     return (int(call.attrs["begin"]), int(call.attrs["step"])) if along else (0, 1)
 

@@ -12,7 +12,7 @@ from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 
 from tvm_mxplan.byoc.composite import Composite
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.operators.few_bits import FEW_BITS, attributes_of
+from tvm_mxplan.operators.products.few_bits import FEW_BITS, attributes_of
 from tvm_mxplan.passes.relax_types import constant_of, dtype_of, permutation_of, shape_of
 
 from ..checks import MAX_RANK, Match

@@ -23,7 +23,7 @@ from onnx import helper, numpy_helper
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
-from tvm_mxplan.operators.few_bits import pack_words, real_matrix
+from tvm_mxplan.operators.products.few_bits import pack_words, real_matrix
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
 BITS, BLOCK = 4, 32

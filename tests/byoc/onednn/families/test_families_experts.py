@@ -10,7 +10,7 @@ from tvm import relax, tirx
 
 import tvm_mxplan
 from tvm_mxplan.byoc.onednn.families import experts
-from tvm_mxplan.operators.grouped_product import grouped_product
+from tvm_mxplan.operators.products.grouped_product import grouped_product
 from tvm_mxplan.report.inspection import decoded_programs
 
 GROUPS, DEPTH, COLUMNS = 4, 24, 36

@@ -11,7 +11,7 @@ from tvm_mxplan.byoc.composite import Composite
 from tvm_mxplan.byoc.onednn.families import few_bits as family
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
-from tvm_mxplan.operators.few_bits import FewBits, pack_words
+from tvm_mxplan.operators.products.few_bits import FewBits, pack_words
 from tvm_mxplan.passes.relax_types import shape_of
 
 N = tirx.Var("n", "int64")

@@ -1,4 +1,4 @@
-"""Constant matrices of few bits behind DequantizeLinear: they stay in few bits (``operators/few_bits.py``).
+"""Constant matrices of few bits behind DequantizeLinear: they stay so (``operators/products/few_bits.py``).
 
 y [K, N] = DequantizeLinear(numbers, scales, zero points?), with a block_size along either axis or none
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from tvm import relax
 
-from ....operators.few_bits import LEAST_BLOCK, FewBits
+from ....operators.products.few_bits import LEAST_BLOCK, FewBits
 from ..node import Emitter, Node
 
 _BITS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "int8": 8, "uint8": 8}

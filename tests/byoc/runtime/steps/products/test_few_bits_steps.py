@@ -11,7 +11,7 @@ from program_builder import Builder, check, random
 
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.operators.few_bits import pack_words, real_matrix
+from tvm_mxplan.operators.products.few_bits import pack_words, real_matrix
 
 RANDOM = np.random.default_rng(5)
 

@@ -84,7 +84,7 @@ def test_many_groups_and_rows(threads: int) -> None:
 
 
 def test_the_same_bits_whichever_thread_does_a_part() -> None:
-    """Which thread does a part is chance; what it computes is not."""
+    """Threads take parts as it happens; results do not tell."""
     x, matrices = random(300, 200), random(8, 200, 300, seed=1)
     ends = np.array([10, 50, 50, 100, 101, 200, 250, 290], "int32")
     results = []

@@ -2,7 +2,7 @@
 
     y [..., N] = a [..., K] x w,    w[k, n] = scale[n, b] * (number[n, k] - zero[n, b]), b the block of k
 
-The weights stay in few bits (``operators/few_bits.py``).  Where ``g_idx`` puts the depth into blocks in
+The weights stay in few bits (``operators/products/few_bits.py``).  Where ``g_idx`` puts blocks in
 another order, rows are taken in that order first; weights with blocks of other sizes become real numbers.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from tvm import relax
 
 from .....errors import InvalidInputError, UnsupportedError
-from .....operators.few_bits import FewBits
+from .....operators.products.few_bits import FewBits
 from ...node import Emitter, Node
 from ...values import Value, dtype_of, shape_of
 from ..numbers import constant

@@ -6,7 +6,7 @@ import numpy as np
 from tvm import relax
 
 from .....errors import UnsupportedError
-from .....operators.grouped_product import grouped_product
+from .....operators.products.grouped_product import grouped_product
 from ....onnx.dimensions.dims import same
 from ...node import Emitter, Node, dims_of, dtype_of
 from ..table import converts

@@ -16,7 +16,7 @@ from __future__ import annotations
 import tvm
 from tvm import relax, te, tirx
 
-from .registration import Operator
+from ..registration import Operator
 
 
 def grouped_product(rows: relax.Expr, matrices: relax.Expr, ends: relax.Expr) -> relax.Call:

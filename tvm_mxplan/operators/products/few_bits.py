@@ -19,7 +19,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from .registration import Operator
+from ..registration import Operator
 
 WORD_BITS = 32
 LEAST_BLOCK = 16
