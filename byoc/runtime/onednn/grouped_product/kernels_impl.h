@@ -72,12 +72,13 @@ inline void Run(const Product& p, const Part& part) {
   const int64_t strips = (p.columns + kStrip - 1) / kStrip;
   for (int64_t column = part.first_column; column < part.end_column; column += kTile) {
     const int64_t strip = column / kStrip, wide = Least(kTileStrips, strips - strip);
-    const float* matrix = p.strips + (part.group * strips + strip) * p.depth * kStrip;
-    for (int64_t k = 0; k < p.depth && part.group >= 0; k += kDepth) {
+    const int64_t depth = part.group < 0 ? 0 : p.depth;  // sums of none stay 0
+    const float* matrix = p.strips + (part.group * strips + strip) * depth * kStrip;
+    for (int64_t k = 0; k < depth; k += kDepth) {
       for (int64_t tile = 0; tile < tiles; ++tile) {
         const int64_t first = rows * tile / tiles, here = rows * (tile + 1) / tiles - first;
         const float* src = p.src + (part.first_row + first) * p.depth + k;
-        AddFor(here, wide)(src, p.depth, matrix + k * kStrip, Least(kDepth, p.depth - k), k == 0,
+        AddFor(here, wide)(src, p.depth, matrix + k * kStrip, Least(kDepth, depth - k), k == 0,
                            sums + first * kTile);
       }
     }

@@ -30,7 +30,7 @@ from . import (  # noqa: E402 (they join the table)
 )
 from .complex_numbers import fourier, pairs  # noqa: E402, F401
 from .images import pools, regions, resizing  # noqa: E402, F401
-from .numbers import bits, divisors, functions, parts, special, variances  # noqa: E402, F401
+from .numbers import bits, divisors, fills, functions, parts, special, variances  # noqa: E402, F401
 from .selection import bags, indexing, ordering, picking  # noqa: E402, F401
 
 __all__ = ["COMPLEX", "REFUSED", "ROUNDED", "TABLE", "TRAINING", "WITHOUT_RESULT", "Converter", "of"]

@@ -59,6 +59,15 @@ def _bitwise(emitter: Emitter, node: Node) -> relax.Expr:
     return emitter.emit((of_booleans if dtype == "bool" else of_integers)(left, right))
 
 
+@converts("bitwise_not.default")
+def _negated(emitter: Emitter, node: Node) -> relax.Expr:
+    """Each bit the other way around."""
+    source = node["self"]
+    return emitter.emit(
+        (relax.op.logical_not if dtype_of(source) == "bool" else relax.op.bitwise_not)(source)
+    )
+
+
 @converts("neg.default")
 def _negative(emitter: Emitter, node: Node) -> relax.Expr:
     """The number below 0; of a type without sign that is what wraps around."""
