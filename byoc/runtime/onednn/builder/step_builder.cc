@@ -145,9 +145,9 @@ dnnl::primitive_attr StepBuilder::Attr(PrimitiveKey* key) const {
         key->Put(beta);
         break;
       case PostOp::Kind::kBinary:
-        post_ops.append_binary(BinaryAlgorithm(op.algorithm), Desc(op.value));
+        post_ops.append_binary(BinaryAlgorithm(op.algorithm), PostOpDesc(op.value));
         key->Put(BinaryAlgorithm(op.algorithm));
-        key->Put(Desc(op.value));
+        key->Put(PostOpDesc(op.value));
         break;
       case PostOp::Kind::kSum:
         post_ops.append_sum(alpha);
@@ -257,7 +257,7 @@ void StepBuilder::AddPrimitive(const PrimitivePointer& made, const std::vector<B
     const PostOp& op = post_ops_[i];
     if (op.kind != PostOp::Kind::kBinary) continue;
     int id = DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1;
-    arguments.push_back(Bind(pd, {id, op.value}));
+    arguments.push_back(Bind(pd, {id, op.value, PostOpDesc(op.value)}));
   }
   BindQuantization(&arguments);
   BindScratchpad(pd, &arguments);

@@ -80,6 +80,9 @@ class StepBuilder {
   }
 
   bool HasPostOp(PostOp::Kind kind) const;
+  // States that primitives see dst, and with it operands of binary post-ops, in another shape.
+  using Shown = dnnl::memory::desc (*)(const dnnl::memory::desc&);
+  void ShowPostOps(Shown shown) { shown_ = shown; }
 
   // True if one of the runtime's own implementations is refused for the step, which notes it.
   bool Refuses(const std::string& implementation);
@@ -184,6 +187,9 @@ class StepBuilder {
   // which AddFunction adds; post-ops are then as they were.
   std::optional<PostOp> SetFunctionApart();
   void AddFunction(const PostOp& function);
+  dnnl::memory::desc PostOpDesc(int value) const {
+    return shown_ ? shown_(Desc(value)) : Desc(value);
+  }
   // The step's scales, zero points and post-ops, and the user's scratchpad; what distinguishes them
   // goes into the key.
   dnnl::primitive_attr Attr(PrimitiveKey* key) const;
@@ -212,8 +218,9 @@ class StepBuilder {
   DescribedProgram* program_;
   bool lists_alternatives_;
   bool may_prefer_ = false;
-  int weights_mask_ = 0;  // of a vector of scales
-  int tensor_mask_ = 0;   // likewise, of src and dst
+  int weights_mask_ = 0;   // of a vector of scales
+  Shown shown_ = nullptr;  // of post-ops' operands
+  int tensor_mask_ = 0;    // likewise, of src and dst
   Choice choice_;
   std::vector<PostOp> post_ops_;  // of primitives that are added from now on
   int64_t kept_bytes_ = 0;  // at the beginning of the scratchpad, which stages may not overwrite

@@ -17,6 +17,8 @@
 namespace mxplan {
 namespace {
 
+using dnnl::memory;
+
 struct Geometry {
   Dims strides, dilates, padding_l, padding_r;
 };
@@ -91,6 +93,51 @@ void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed, bool with
   b->ScaleWeightsAlong(b->Integer("groups") == 1 ? 1 : 3);
   b->Add<Primitive>(bindings, algorithm, src, b->AnyWeights("weights"), bias, dst, g.strides,
                     g.dilates, g.padding_l, g.padding_r);
+}
+
+// A line seen as an image of one row: a tensor [N, C, W], or what is broadcast to one, as [N, C, 1,
+// W].
+memory::desc AsImage(const memory::desc& line) {
+  Dims dims = line.get_dims();
+  dims.insert(dims.begin() + 2, 1);
+  std::string tag = TagOf(line);
+  tag.insert(tag.find('c') + 1, "d");
+  return MakeDesc(dims, line.get_data_type(), tag);
+}
+
+// True for a convolution of each channel of lines by itself, for which oneDNN 3.2 has a product for
+// each channel alone; its kernels for channels by themselves take images.
+bool IsDepthwiseOnLines(StepBuilder* b) {
+  const Dims &src = b->Get("src").dims, &dst = b->Get("dst").dims;
+  const int64_t groups = b->Integer("groups");
+  if (src.size() != 3 || groups == 1 || src[1] != groups || dst[1] != groups) return false;
+  if (b->Get("src").IsAny() || b->Get("dst").IsAny() || !b->IsConstant("weights")) return false;
+  return !b->Has("weights_scale") && !b->HasPostOp(PostOp::Kind::kDepthwise) &&
+         TagOf(b->Desc("src")) != "abc" && TagOf(b->Desc("src")) == TagOf(b->Desc("dst"));
+}
+
+void BuildDepthwiseOnLines(StepBuilder* b) {
+  Geometry g = ReadGeometry(*b, false);
+  auto widened = [](Dims* dims, int64_t first) { dims->insert(dims->begin(), first); };
+  widened(&g.strides, 1);
+  for (Dims* zeros : {&g.dilates, &g.padding_l, &g.padding_r}) widened(zeros, 0);
+  const memory::desc line = b->Desc("weights");
+  Dims filters = line.get_dims();
+  filters.insert(filters.end() - 1, 1);
+  const memory::desc weights = MakeDesc(filters, line.get_data_type(), "abcde");
+  const memory::desc src = AsImage(b->Desc("src")), dst = AsImage(b->Desc("dst"));
+  std::vector<StepBuilder::Binding> bindings = {{DNNL_ARG_SRC, b->Id("src"), src},
+                                                {DNNL_ARG_WEIGHTS, b->Id("weights"), weights, line},
+                                                {DNNL_ARG_DST, b->Id("dst"), dst}};
+  memory::desc bias;
+  if (b->Has("bias")) {
+    bias = b->Fixed("bias");
+    bindings.push_back({DNNL_ARG_BIAS, b->Id("bias")});
+  }
+  b->ShowPostOps(AsImage);
+  b->Add<dnnl::convolution_forward>(bindings, dnnl::algorithm::convolution_direct, src,
+                                    MakeDesc(filters, line.get_data_type(), "any"), bias, dst,
+                                    g.strides, g.dilates, g.padding_l, g.padding_r);
 }
 
 bool IsOne(const Dims& dims, size_t from) {
@@ -185,6 +232,7 @@ void BuildConvolution(StepBuilder* b) {
   for (const auto* own : {&narrow, &integers, &few}) {
     for (const std::string& name : *own) b->OfferAlternative(name);
   }
+  if (IsDepthwiseOnLines(b)) return BuildDepthwiseOnLines(b);
   Build<dnnl::convolution_forward>(b, dnnl::algorithm::convolution_direct, false);
 }
 
