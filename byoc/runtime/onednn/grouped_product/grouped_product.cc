@@ -128,6 +128,7 @@ void CheckOperands(StepBuilder* b) {
       ThrowUnsupported(role, " in layout ", TagOf(desc), ": expected float32, row by row");
     }
   }
+  b->Fixed("ends");
   if (!b->IsConstant("weights")) ThrowUnsupported("weights: expected a constant, which is packed");
   if (b->Desc("weights").get_data_type() != memory::data_type::f32) {
     ThrowUnsupported("weights: expected float32");
