@@ -11,10 +11,10 @@
 namespace mxplan::host {
 namespace {
 
-constexpr double kElementNs = 2.0;
+constexpr double kPickedNs = 2.0;
 
 // Where elements stand that are named by an index along one axis, by their own place along others.
-struct Named {
+struct Indexed {
   Dims dims;         // of the indices
   Dims strides;      // of the data, in elements; 0 along the axis
   int64_t rows = 1;  // of indices: all axes but the last
@@ -58,82 +58,82 @@ struct Named {
   }
 };
 
-Named NamedBy(const StepBuilder& b) {
+Indexed IndexedBy(const StepBuilder& b) {
   for (const Operand& operand : b.step().operands) {
     const ResolvedValue& value = b.Get(operand.value);
     if (value.tag != PlainTag(value.dims.size())) {
       ThrowUnsupported(operand.role, ": layout ", value.tag, ", expected the plain one");
     }
   }
-  Named named;
+  Indexed indexed;
   const Dims& data = b.Get("src").dims;
-  named.dims = b.Get("indices").dims;
-  named.axis = IntegerOf(b.step(), "axis");
-  named.wide = b.ElementBytes("indices") == 8;
-  named.strides.resize(data.size());
+  indexed.dims = b.Get("indices").dims;
+  indexed.axis = IntegerOf(b.step(), "axis");
+  indexed.wide = b.ElementBytes("indices") == 8;
+  indexed.strides.resize(data.size());
   int64_t stride = 1;
   for (size_t i = data.size(); i-- > 0;) {
-    named.strides[i] = stride;
+    indexed.strides[i] = stride;
     stride *= data[i];
   }
-  const auto axis = static_cast<size_t>(named.axis);
-  named.extent = data[axis];
-  named.along = std::exchange(named.strides[axis], 0);
-  named.columns = named.dims.back();
-  for (size_t i = 0; i + 1 < named.dims.size(); ++i) named.rows *= named.dims[i];
-  return named;
+  const auto axis = static_cast<size_t>(indexed.axis);
+  indexed.extent = data[axis];
+  indexed.along = std::exchange(indexed.strides[axis], 0);
+  indexed.columns = indexed.dims.back();
+  for (size_t i = 0; i + 1 < indexed.dims.size(); ++i) indexed.rows *= indexed.dims[i];
+  return indexed;
 }
 
 template <typename T>
-void Gather(const Named& named, const char* src, const char* indices, char* dst) {
-  named.Check(indices);
+void PickElements(const Indexed& indexed, const char* src, const char* indices, char* dst) {
+  indexed.Check(indices);
   const auto* from = reinterpret_cast<const T*>(src);
   auto* to = reinterpret_cast<T*>(dst);
-  ParallelFor(named.rows, kElementNs * static_cast<double>(named.columns),
+  ParallelFor(indexed.rows, kPickedNs * static_cast<double>(indexed.columns),
               [&](int64_t begin, int64_t end) {
-                named.Walk(indices, begin, end, 0, named.columns,
-                           [&](int64_t at, int64_t place) { to[at] = from[place]; });
+                indexed.Walk(indices, begin, end, 0, indexed.columns,
+                             [&](int64_t at, int64_t place) { to[at] = from[place]; });
               });
 }
 
-using Picked = void (*)(const Named& named, const char* src, const char* indices, char* dst);
+using Picking = void (*)(const Indexed& indexed, const char* src, const char* indices, char* dst);
 
-Picked GatherOf(int64_t bytes) {
-  if (bytes == 1) return Gather<uint8_t>;
-  if (bytes == 2) return Gather<uint16_t>;
-  return bytes == 4 ? Gather<uint32_t> : Gather<uint64_t>;
+Picking PickingOf(int64_t bytes) {
+  if (bytes == 1) return PickElements<uint8_t>;
+  if (bytes == 2) return PickElements<uint16_t>;
+  return bytes == 4 ? PickElements<uint32_t> : PickElements<uint64_t>;
 }
 
 }  // namespace
 
 void BuildGatherElements(StepBuilder* b) {
-  const Named named = NamedBy(*b);
-  const Picked gather = GatherOf(b->ElementBytes("dst"));
+  const Indexed indexed = IndexedBy(*b);
+  const Picking gather = PickingOf(b->ElementBytes("dst"));
   b->Add({"dst", "src", "indices"},
-         [named, gather](char* const* at) { gather(named, at[1], at[2], at[0]); });
+         [indexed, gather](char* const* at) { gather(indexed, at[1], at[2], at[0]); });
 }
 
 void BuildScatterElements(StepBuilder* b) {
-  const Named named = NamedBy(*b);
+  const Indexed indexed = IndexedBy(*b);
   const Reduction reduction = ReductionOf(b->step());
   const Combination combine = CombinationOf(reduction, b->Dtype("src"));
   const int64_t bytes = b->Get("dst").Bytes(), element = b->ElementBytes("dst");
-  const bool last = named.axis + 1 == static_cast<int64_t>(named.dims.size());
+  const bool last = indexed.axis + 1 == static_cast<int64_t>(indexed.dims.size());
   b->Add({"dst", "src", "indices", "updates"}, [=](char* const* at) {
-    named.Check(at[2]);
+    indexed.Check(at[2]);
     CopyWhole(at[1], at[0], bytes);
     auto write = [&](int64_t first_row, int64_t end_row, int64_t first, int64_t end) {
-      named.Walk(at[2], first_row, end_row, first, end, [&](int64_t number, int64_t place) {
+      indexed.Walk(at[2], first_row, end_row, first, end, [&](int64_t number, int64_t place) {
         combine(reduction, at[3] + number * element, at[0] + place * element, element);
       });
     };
     // Threads share what cannot meet: rows, or where rows can, columns.
     if (last) {
-      ParallelFor(named.rows, kElementNs * static_cast<double>(named.columns),
-                  [&](int64_t begin, int64_t end) { write(begin, end, 0, named.columns); });
+      ParallelFor(indexed.rows, kPickedNs * static_cast<double>(indexed.columns),
+                  [&](int64_t begin, int64_t end) { write(begin, end, 0, indexed.columns); });
     } else {
-      ParallelFor(named.columns, kElementNs * static_cast<double>(named.rows),
-                  [&](int64_t begin, int64_t end) { write(0, named.rows, begin, end); });
+      ParallelFor(indexed.columns, kPickedNs * static_cast<double>(indexed.rows),
+                  [&](int64_t begin, int64_t end) { write(0, indexed.rows, begin, end); });
     }
   });
 }
