@@ -223,16 +223,11 @@ def binary(call: relax.Call) -> str | None:
     dtypes = [dtype_of(arg) for arg in call.args]
     if dtypes[0] != dtypes[1]:
         return f"operands of {dtypes[0]} and {dtypes[1]}"
+    if "floor_divide" in call.op.name:
+        return _one_of(dtypes[0], INTEGERS)
     if "divide" in call.op.name and dtypes[0] != "float32":
         return f"a quotient of {dtypes[0]}"
     return _one_of(dtypes[0], ARITHMETIC)
-
-
-def divided(call: relax.Call) -> str | None:
-    dtypes = [dtype_of(arg) for arg in call.args]
-    if dtypes[0] != dtypes[1]:
-        return f"operands of {dtypes[0]} and {dtypes[1]}"
-    return _one_of(dtypes[0], INTEGERS)
 
 
 def reshape(call: relax.Call) -> str | None:

@@ -14,7 +14,7 @@ from tvm_mxplan.operators.put import place_of
 from tvm_mxplan.passes.relax_types import dtype_of
 
 from .checks import METHODS, copies_of
-from .patterns import BINARY, DIVIDED, LOGICAL, REDUCTIONS, UNARY
+from .patterns import BINARY, LOGICAL, REDUCTIONS, UNARY
 from .slices import slice_of
 
 
@@ -77,21 +77,18 @@ def _put(c: Composite) -> int:
 
 
 def _scatter(c: Composite) -> int:
+    """Of whole entries, or of single elements along an axis."""
     roles = zip(("src", "indices", "updates"), c.root.args, strict=True)
     operands = [(role, _plain(c, c.value(arg))) for role, arg in roles]
-    return c.emit("scatter", ir.Scatter(str(c.root.attrs.reduction)), *operands)
+    algorithm = str(c.root.attrs.reduction)
+    single = _operator(c.root) == "scatter_elements"
+    attrs = ir.ScatterElements(_axis(c), algorithm) if single else ir.Scatter(algorithm)
+    return c.emit("scatter", attrs, *operands)
 
 
 def _gather_elements(c: Composite) -> int:
     src, indices = (_plain(c, c.value(arg)) for arg in c.root.args)
     return c.emit("gather", ir.GatherElements(_axis(c)), ("src", src), ("indices", indices))
-
-
-def _scatter_elements(c: Composite) -> int:
-    roles = zip(("src", "indices", "updates"), c.root.args, strict=True)
-    operands = [(role, _plain(c, c.value(arg))) for role, arg in roles]
-    attrs = ir.ScatterElements(_axis(c), str(c.root.attrs.reduction))
-    return c.emit("scatter", attrs, *operands)
 
 
 def _axis(c: Composite) -> int:
@@ -239,9 +236,7 @@ def _unary(c: Composite) -> int:
 
 def _binary(c: Composite) -> int:
     left, right = (_aligned(c, arg) for arg in c.root.args)
-    return c.emit(
-        "binary", ir.Binary({**BINARY, **DIVIDED}[_operator(c.root)]), ("src", left), ("src1", right)
-    )
+    return c.emit("binary", ir.Binary(BINARY[_operator(c.root)]), ("src", left), ("src1", right))
 
 
 TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
@@ -252,7 +247,6 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "isnan": _isnan,
     "cast": _cast,
     "gather_elements": _gather_elements,
-    "scatter_elements": _scatter_elements,
     "put": _put,
     "scatter": _scatter,
     "take": _take,

@@ -27,9 +27,8 @@ UNARY = {
 """Algorithms of eltwise steps by operators."""
 BINARY = {
     "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "minimum": "min", "maximum": "max",
+    "floor_divide": "div",
 }  # fmt: skip
-DIVIDED = {"floor_divide": "div"}
-"""Likewise, of integers."""
 LOGICAL = {"logical_and": "min", "logical_or": "max"}
 """Algorithms of binary steps on truth values."""
 REDUCTIONS = {"mean": "mean", "sum": "sum", "max": "max", "min": "min", "prod": "mul"}
@@ -63,8 +62,7 @@ ROWS = [
     Row("cast", 1, checks.cast, ("astype",)),
     Row("put", 2, checks.accept, (PUT.full_name.removeprefix("relax."),)),
     Row("gather_elements", 2, checks.gather_elements, ("gather_elements",)),
-    Row("scatter", 3, checks.scatter, ("scatter_nd",)),
-    Row("scatter_elements", 3, checks.scatter, ("scatter_elements",)),
+    Row("scatter", 3, checks.scatter, ("scatter_nd", "scatter_elements")),
     Row("take", 2, checks.take, ("take",)),
     Row("strided_slice", 4, checks.strided_slice, ("strided_slice",)),
     Row("strided_slice", 5, checks.strided_slice, ("strided_slice",)),
@@ -81,7 +79,6 @@ ROWS = [
     Row("resize", 2, checks.resize, ("image.resize2d", "image.resize3d")),
     Row("unary", 1, checks.unary, tuple(UNARY)),
     Row("binary", 2, checks.binary, tuple(BINARY)),
-    Row("binary", 2, checks.divided, tuple(DIVIDED)),
     # views: no work unless a layout asks for it
     Row("reshape", 2, checks.reshape, ("reshape",)),
     Row("reshape", 1, checks.reshape, ("squeeze", "expand_dims", "flatten", "nn.batch_flatten")),

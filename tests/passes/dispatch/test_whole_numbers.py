@@ -140,7 +140,7 @@ def test_powers_of_the_base_fall_into_the_buckets_that_the_model_says():
 
 
 def _counts(cut: bool) -> tvm.IRModule:
-    """How many numbers of each column are above 0, as integers or as they are."""
+    """Counts of the numbers above 0 in each column, as integers or as they are."""
     x = relax.Var("x", relax.TensorType([393, 131], "float32"))
     builder = relax.BlockBuilder()
     with builder.function("main", [x]):

@@ -6,14 +6,15 @@
 #include "host/layout.h"
 #include "host/parallel.h"
 #include "host/steps/builders.h"
-#include "host/steps/combine.h"
+#include "host/steps/indices.h"
+#include "host/steps/update.h"
 
 namespace mxplan::host {
 namespace {
 
 constexpr double kPickedNs = 2.0;
 
-// Where elements stand that are named by an index along one axis, by their own place along others.
+// Elements of a tensor that are named by an index along one axis, by their own place along others.
 struct Indexed {
   Dims dims;         // of the indices
   Dims strides;      // of the data, in elements; 0 along the axis
@@ -24,26 +25,16 @@ struct Indexed {
   int64_t axis = 0;
   bool wide = false;  // indices of int64
 
-  int64_t Index(const char* indices, int64_t at) const {
-    const int64_t index = wide ? reinterpret_cast<const int64_t*>(indices)[at]
-                               : reinterpret_cast<const int32_t*>(indices)[at];
-    return index < 0 ? index + extent : index;
-  }
-
   void Check(const char* indices) const {
-    for (int64_t at = 0; at < rows * columns; ++at) {
-      const int64_t index = Index(indices, at);
-      if (index >= 0 && index < extent) continue;
-      ThrowInvalidInput("an index is out of bounds for axis ", axis,
-                        " of the data, expected one from ", -extent, " to ", extent - 1, ", got ",
-                        index < 0 ? index - extent : index);
-    }
+    const Indices given{indices, wide};
+    for (int64_t at = 0; at < rows * columns; ++at) PlaceOf(given.At(at), extent, axis);
   }
 
   // Calls visit(number of the index, place in the data) for some rows and columns, in order.
   template <typename Visit>
   void Walk(const char* indices, int64_t first_row, int64_t end_row, int64_t first, int64_t end,
             const Visit& visit) const {
+    const Indices given{indices, wide};
     for (int64_t row = first_row; row < end_row; ++row) {
       int64_t base = 0, rest = row;
       for (size_t i = dims.size() - 1; i-- > 0;) {
@@ -52,7 +43,8 @@ struct Indexed {
       }
       for (int64_t column = first; column < end; ++column) {
         const int64_t at = row * columns + column;
-        visit(at, base + column * strides.back() + Index(indices, at) * along);
+        const int64_t index = given.At(at), place = index < 0 ? index + extent : index;
+        visit(at, base + column * strides.back() + place * along);
       }
     }
   }
@@ -115,8 +107,7 @@ void BuildGatherElements(StepBuilder* b) {
 
 void BuildScatterElements(StepBuilder* b) {
   const Indexed indexed = IndexedBy(*b);
-  const Reduction reduction = ReductionOf(b->step());
-  const Combination combine = CombinationOf(reduction, b->Dtype("src"));
+  const Update update = UpdateOf(*b);
   const int64_t bytes = b->Get("dst").Bytes(), element = b->ElementBytes("dst");
   const bool last = indexed.axis + 1 == static_cast<int64_t>(indexed.dims.size());
   b->Add({"dst", "src", "indices", "updates"}, [=](char* const* at) {
@@ -124,7 +115,7 @@ void BuildScatterElements(StepBuilder* b) {
     CopyWhole(at[1], at[0], bytes);
     auto write = [&](int64_t first_row, int64_t end_row, int64_t first, int64_t end) {
       indexed.Walk(at[2], first_row, end_row, first, end, [&](int64_t number, int64_t place) {
-        combine(reduction, at[3] + number * element, at[0] + place * element, element);
+        update(at[3] + number * element, at[0] + place * element, element);
       });
     };
     // Threads share what cannot meet: rows, or where rows can, columns.

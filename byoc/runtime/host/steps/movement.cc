@@ -7,6 +7,7 @@
 #include "host/layout.h"
 #include "host/move.h"
 #include "host/steps/builders.h"
+#include "host/steps/indices.h"
 
 namespace mxplan::host {
 namespace {
@@ -40,16 +41,6 @@ bool Resolve(const char* indices, int64_t count, int64_t extent, int64_t* places
 
 bool IsPlain(const ResolvedValue& value) { return value.tag == PlainTag(value.dims.size()); }
 
-int64_t Product(Dims::const_iterator begin, Dims::const_iterator end) {
-  int64_t product = 1;
-  for (; begin != end; ++begin) {
-    if (__builtin_mul_overflow(product, *begin, &product) || product > INT64_MAX / 64) {
-      ThrowUnsupported("a tensor of more than 2^57 elements");
-    }
-  }
-  return product;
-}
-
 // A gather along one axis: `rows` times the entries at `count` indices, each of `bytes`.
 struct Gather {
   int64_t rows, count, extent, bytes, axis;
@@ -58,7 +49,7 @@ struct Gather {
   void Run(const char* src, const char* indices, int64_t* places, char* dst) const {
     const bool inside = wide ? Resolve<int64_t>(indices, count, extent, places)
                              : Resolve<int32_t>(indices, count, extent, places);
-    if (!inside) ThrowOutside(indices);
+    if (!inside) ThrowOutside({indices, wide});
     if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8) return Elements(src, places, dst);
     const double entry_ns = 2.0 + 0.05 * static_cast<double>(bytes);
     if (rows < count) {
@@ -92,16 +83,8 @@ struct Gather {
                 [&](int64_t begin, int64_t end) { take(begin, end - begin, 0, count); });
   }
 
-  [[noreturn]] void ThrowOutside(const char* indices) const {
-    int64_t index = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      index = wide ? reinterpret_cast<const int64_t*>(indices)[i]
-                   : reinterpret_cast<const int32_t*>(indices)[i];
-      if (index < -extent || index >= extent) break;
-    }
-    ThrowInvalidInput("an index is out of bounds for axis ", axis,
-                      " of the data, expected one from ", -extent, " to ", extent - 1, ", got ",
-                      index);
+  void ThrowOutside(const Indices& given) const {
+    for (int64_t i = 0; i < count; ++i) PlaceOf(given.At(i), extent, axis);
   }
 };
 
@@ -158,11 +141,12 @@ void BuildGather(StepBuilder* b) {
   }
   const Dims &src = b->Get("src").dims, &indices = b->Get("indices").dims;
   const int64_t axis = IntegerOf(b->step(), "axis");
+  const auto at = static_cast<size_t>(axis);
   Gather gather;
-  gather.rows = Product(src.begin(), src.begin() + axis);
-  gather.count = Product(indices.begin(), indices.end());
-  gather.extent = src[static_cast<size_t>(axis)];
-  gather.bytes = Product(src.begin() + axis + 1, src.end()) * b->ElementBytes("src");
+  gather.rows = ElementsOf(src, 0, at);
+  gather.count = ElementsOf(indices, 0, indices.size());
+  gather.extent = src[at];
+  gather.bytes = ElementsOf(src, at + 1, src.size()) * b->ElementBytes("src");
   gather.axis = axis;
   gather.wide = b->ElementBytes("indices") == 8;
   if (gather.count == 0) gather.rows = 0;

@@ -2,7 +2,6 @@
 // place of the tensor, the other elements are there already.
 #include <algorithm>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -10,25 +9,15 @@
 #include "host/move.h"
 #include "host/parallel.h"
 #include "host/steps/builders.h"
-#include "host/steps/combine.h"
+#include "host/steps/indices.h"
+#include "host/steps/update.h"
 
 namespace mxplan::host {
 namespace {
 
-int64_t ElementsOf(const Dims& dims, size_t begin, size_t end) {
-  int64_t product = 1;
-  for (size_t i = begin; i < end; ++i) {
-    if (__builtin_mul_overflow(product, dims[i], &product) || product > INT64_MAX / 64) {
-      ThrowUnsupported("a tensor of more than 2^57 elements");
-    }
-  }
-  return product;
-}
-
 // Entries of `bytes` at `count` places, of `entries`; a place has an index for each of some axes.
 struct Scatter {
-  Reduction reduction;
-  Combination combine;
+  Update update;
   Dims extents;  // of the axes that are indexed
   int64_t count, entries, bytes;
   bool wide;  // indices of int64
@@ -44,26 +33,20 @@ struct Scatter {
     ParallelFor(entries, entry_ns, [&](int64_t begin, int64_t end) {
       for (int64_t i = 0; i < count; ++i) {
         if (places[i] < begin || places[i] >= end) continue;
-        combine(reduction, updates + i * bytes, dst + places[i] * bytes, bytes);
+        update(updates + i * bytes, dst + places[i] * bytes, bytes);
       }
     });
   }
 
  private:
   void Resolve(const char* indices, int64_t* places) const {
+    const Indices given{indices, wide};
     int64_t at = 0;
     for (int64_t i = 0; i < count; ++i) {
       places[i] = 0;
       for (size_t axis = 0; axis < extents.size(); ++axis, ++at) {
-        const int64_t index = wide ? reinterpret_cast<const int64_t*>(indices)[at]
-                                   : reinterpret_cast<const int32_t*>(indices)[at];
-        const int64_t extent = extents[axis];
-        if (index < -extent || index >= extent) {
-          ThrowInvalidInput("an index is out of bounds for axis ", axis,
-                            " of the data, expected one from ", -extent, " to ", extent - 1,
-                            ", got ", index);
-        }
-        places[i] = places[i] * extent + (index < 0 ? index + extent : index);
+        const int64_t place = PlaceOf(given.At(at), extents[axis], static_cast<int64_t>(axis));
+        places[i] = places[i] * extents[axis] + place;
       }
     }
   }
@@ -107,8 +90,7 @@ void BuildScatter(StepBuilder* b) {
   const Dims &src = b->Get("src").dims, &indices = b->Get("indices").dims;
   const auto depth = static_cast<size_t>(indices.back());
   Scatter scatter;
-  scatter.reduction = ReductionOf(b->step());
-  scatter.combine = CombinationOf(scatter.reduction, b->Dtype("src"));
+  scatter.update = UpdateOf(*b);
   scatter.extents.assign(src.begin(), src.begin() + indices.back());
   scatter.entries = ElementsOf(src, 0, depth);
   scatter.bytes = ElementsOf(src, depth, src.size()) * b->ElementBytes("src");

@@ -1,7 +1,7 @@
 // The kernels of onednn/few_bits/kernels.h over vectors of MXPLAN_LANES floats; included once for
 // each instruction set.  Everything but `Get` is in an unnamed namespace.
 #include "onednn/few_bits/kernels.h"
-#include "onednn/post_ops/apply_impl.h"
+#include "onednn/post_ops/finish_impl.h"
 #include "onednn/vectors/tile_impl.h"
 
 namespace mxplan::few_bits {
@@ -56,32 +56,6 @@ MXPLAN_INLINE Vec ZeroPoint(const Product& p, int64_t at) {
     return __builtin_convertvector(bytes, Vec);
   }
   return Vec{};
-}
-
-MXPLAN_INLINE int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-// Results of one vector of columns in a row, behind post-ops, into dst.
-MXPLAN_INLINE void Finish(const Product& p, int64_t row, int64_t column, Vec x) {
-  const int64_t some = Least(kLanes, p.columns - column);
-  if (some <= 0) return;
-  const int64_t at = row * p.columns + column;
-  for (int64_t i = 0; i < p.post_op_count; ++i) {
-    const post_ops::PostOp& op = p.post_ops[i];
-    const float* from = nullptr;
-    if (op.code == post_ops::PostOp::Code::kSum) {
-      from = p.dst + at;
-    } else if (op.data) {
-      from = op.data + (op.per_channel ? column : at);
-    }
-    Vec other = {};
-    if (from) other = some == kLanes ? Load(from) : LoadSome(from, some);
-    x = Apply(op, x, other);
-  }
-  if (some == kLanes) {
-    Store(p.dst + at, x);
-  } else {
-    StoreSome(p.dst + at, x, some);
-  }
 }
 
 // --- few rows ------------------------------------------------------------------------------------

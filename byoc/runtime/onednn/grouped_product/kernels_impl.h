@@ -1,7 +1,7 @@
 // The kernel of onednn/grouped_product/kernels.h over vectors of MXPLAN_LANES floats; included once
 // for each instruction set.  Everything is in an unnamed namespace.
 #include "onednn/grouped_product/kernels.h"
-#include "onednn/post_ops/apply_impl.h"
+#include "onednn/post_ops/finish_impl.h"
 #define MXPLAN_DEPTH_AT_ONCE 4
 #include "onednn/vectors/tile_impl.h"
 
@@ -14,32 +14,6 @@ constexpr int kTileStrips = kLanes == 16 ? 2 : 1;
 constexpr int kMostRows = kLanes == 16 ? 12 : kLanes == 8 ? 6 : 2;
 constexpr int64_t kTile = kTileStrips * kStrip;
 constexpr int64_t kDepth = 192;  // numbers of a row that are summed before other rows'
-
-MXPLAN_INLINE int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-// Results of one vector of columns in a row, behind post-ops, into dst.
-MXPLAN_INLINE void Finish(const Product& p, int64_t row, int64_t column, Vec x) {
-  const int64_t some = Least(kLanes, p.columns - column);
-  if (some <= 0) return;
-  const int64_t at = row * p.columns + column;
-  for (int64_t i = 0; i < p.post_op_count; ++i) {
-    const post_ops::PostOp& op = p.post_ops[i];
-    const float* from = nullptr;
-    if (op.code == post_ops::PostOp::Code::kSum) {
-      from = p.dst + at;
-    } else if (op.data) {
-      from = op.data + (op.per_channel ? column : at);
-    }
-    Vec other = {};
-    if (from) other = some == kLanes ? Load(from) : LoadSome(from, some);
-    x = Apply(op, x, other);
-  }
-  if (some == kLanes) {
-    Store(p.dst + at, x);
-  } else {
-    StoreSome(p.dst + at, x, some);
-  }
-}
 
 // Adds rows times some numbers of the depth to the sums [kRows, kTile], or begins them.
 template <int kRows, int kStrips>

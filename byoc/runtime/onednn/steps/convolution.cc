@@ -100,9 +100,7 @@ void Build(StepBuilder* b, dnnl::algorithm algorithm, bool transposed, bool with
 memory::desc AsImage(const memory::desc& line) {
   Dims dims = line.get_dims();
   dims.insert(dims.begin() + 2, 1);
-  std::string tag = TagOf(line);
-  tag.insert(tag.find('c') + 1, "d");
-  return MakeDesc(dims, line.get_data_type(), tag);
+  return line.reshape(dims);
 }
 
 // True for a convolution of each channel of lines by itself, for which oneDNN 3.2 has a product for

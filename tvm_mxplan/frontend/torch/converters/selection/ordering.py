@@ -153,9 +153,7 @@ def _sorted(emitter: Emitter, node: Node) -> list[relax.Expr]:
     if dtype_of(source) == "bool":
         source = emitter.cast(source, "int8")
     places = emitter.emit(relax.op.argsort(source, axis, bool(node["descending"]), dtype="int64"))
-    one = len(dims_of(source)) == 1
-    picked = relax.op.take(source, places, 0) if one else relax.op.gather_elements(source, places, axis)
-    values = emitter.emit(picked)
+    values = emitter.emit(relax.op.gather_elements(source, places, axis))
     return [emitter.cast(values, dtype_of(node["self"])), places]
 
 

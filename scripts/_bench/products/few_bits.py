@@ -11,26 +11,23 @@ time, of all in turns, medians. Set OMP_NUM_THREADS=1.
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from onnx import helper, numpy_helper
 
-from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.program.builder import ProgramBuilder
 from tvm_mxplan.operators.products.few_bits import pack_words, real_matrix
 from tvm_mxplan.testing.environment_info import environment, format_environment
+
+from ..harness.one_step import Call, call_of, held, medians_in_turns
 
 BITS, BLOCK = 4, 32
 ENGINES = {"ours": 1e-5, "float32": 1e-5, "onnxruntime": 1e-5, "of 8 bits": 3e-2}
 """Names of columns, and what results may be off by, relative, in the L2 norm."""
-
-Call = Callable[[], np.ndarray]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,42 +65,18 @@ def _medians(matrix: _Matrix, rows: int, rounds: int) -> list[float]:
     calls = [_ours(matrix, x), _float(matrix, x), *(_onnxruntime(matrix, x, level) for level in (0, 4))]
     exact = x.astype("float64") @ matrix.real.T
     for (name, most), call in zip(ENGINES.items(), calls, strict=True):
-        off = float(np.linalg.norm(call() - exact) / np.linalg.norm(exact))
-        if not off <= most:
-            raise SystemExit(f"{name}: results are off by {off:.1e}")
-    times: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, spent in zip(calls, times, strict=True):
-            start = time.process_time()
-            for _ in range(3):
-                call()
-            spent.append((time.process_time() - start) / 3 * 1e6)
-    return [statistics.median(spent) for spent in times]
+        held(name, call(), exact, most)
+    return medians_in_turns(calls, rounds, time.process_time, each=3)
 
 
 def _ours(matrix: _Matrix, x: np.ndarray) -> Call:
-    roles = {"numbers": matrix.words, "scales": matrix.scales}
-    return _step(ir.FewBitsProduct(BITS, BLOCK), roles, x, matrix.columns)
+    constants = {"numbers": matrix.words, "scales": matrix.scales}
+    return call_of(ir.FewBitsProduct(BITS, BLOCK), (len(x), matrix.columns), {"src": x}, constants)
 
 
 def _float(matrix: _Matrix, x: np.ndarray) -> Call:
-    return _step(ir.MatMul(), {"weights": np.ascontiguousarray(matrix.real.T)}, x, matrix.columns)
-
-
-def _step(attrs: ir.Attributes, constants: dict[str, np.ndarray], x: np.ndarray, columns: int) -> Call:
-    b = ProgramBuilder("product")
-    shape = (len(x), columns)
-    operands = [("src", b.port("input", "x", x.shape, "float32"))]
-    result_port = b.port("output", "y", shape, "float32")
-    operands += [(role, b.constant(array)) for role, array in constants.items()]
-    b.write_output(b.step("product", attrs, shape, operands), result_port)
-    function, result = library.trial(b.finish(), b.constants), np.empty(shape, "float32")
-
-    def call() -> np.ndarray:
-        function(x, result)
-        return result
-
-    return call
+    weights = np.ascontiguousarray(matrix.real.T)
+    return call_of(ir.MatMul(), (len(x), matrix.columns), {"src": x}, {"weights": weights})
 
 
 def _onnxruntime(matrix: _Matrix, x: np.ndarray, level: int) -> Call:

@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "scripts"))
 
-from _bench.steps import products
+from _bench.products import products
 
 
 def test_each_shape_and_number_of_threads_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:

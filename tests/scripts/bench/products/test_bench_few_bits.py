@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "scripts"))
 
-from _bench.steps import few_bits
+from _bench.products import few_bits
 
 
 def test_each_size_and_number_of_rows_has_a_row_whose_results_agreed(

@@ -11,23 +11,19 @@ are microseconds by the clock, of all in turns, medians. OMP_NUM_THREADS says ho
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.program.builder import ProgramBuilder
 from tvm_mxplan.testing.environment_info import environment, format_environment
+
+from ..harness.one_step import Call, call_of, held, medians_in_turns, one_step
 
 COLUMNS = ("ours", "a product for each group", "all rows by every matrix")
 _TOLERANCE = 1e-5
-
-Call = Callable[[], np.ndarray]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,42 +56,20 @@ def _medians(matrices: np.ndarray, rows: int, rounds: int) -> list[float]:
     )
     calls = [_ours(matrices, x, ends), _for_each(matrices, x, ends), _by_every(matrices, x, ends)]
     for name, call in zip(COLUMNS, calls, strict=True):
-        off = float(np.linalg.norm(call() - exact) / np.linalg.norm(exact))
-        if not off <= _TOLERANCE:
-            raise SystemExit(f"{name}: results are off by {off:.1e}")
-    times: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, spent in zip(calls, times, strict=True):
-            start = time.perf_counter()
-            call()
-            spent.append((time.perf_counter() - start) * 1e6)
-    return [statistics.median(spent) for spent in times]
+        held(name, call(), exact, _TOLERANCE)
+    return medians_in_turns(calls, rounds)
 
 
 def _ours(matrices: np.ndarray, x: np.ndarray, ends: np.ndarray) -> Call:
-    b = ProgramBuilder("product")
     shape = (len(x), matrices.shape[2])
-    operands = [
-        ("src", b.port("input", "x", x.shape, "float32")),
-        ("ends", b.port("input", "ends", ends.shape, "int32")),
-        ("weights", b.constant(matrices)),
-    ]
-    port = b.port("output", "y", shape, "float32")
-    b.write_output(b.step("product", ir.GroupedProduct(), shape, operands), port)
-    function, result = library.trial(b.finish(), b.constants), np.empty(shape, "float32")
-
-    def call() -> np.ndarray:
-        function(x, ends, result)
-        return result
-
-    return call
+    return call_of(ir.GroupedProduct(), shape, {"src": x, "ends": ends}, {"weights": matrices})
 
 
 def _for_each(matrices: np.ndarray, x: np.ndarray, ends: np.ndarray) -> Call:
     result = np.empty((len(x), matrices.shape[2]), "float32")
     begins = [0, *ends[:-1].tolist()]
     parts = [
-        (_product(matrix, end - begin), x[begin:end], result[begin:end])
+        (_product(matrix, x[begin:end]), x[begin:end], result[begin:end])
         for matrix, begin, end in zip(matrices, begins, ends.tolist(), strict=True)
         if end > begin
     ]
@@ -110,7 +84,7 @@ def _for_each(matrices: np.ndarray, x: np.ndarray, ends: np.ndarray) -> Call:
 
 def _by_every(matrices: np.ndarray, x: np.ndarray, ends: np.ndarray) -> Call:
     """Sums and masks, which a graph has as well, are left out; of each product its group's rows are kept."""
-    functions = [_product(matrix, len(x)) for matrix in matrices]
+    functions = [_product(matrix, x) for matrix in matrices]
     one, result = (np.empty((len(x), matrices.shape[2]), "float32") for _ in range(2))
 
     def call() -> np.ndarray:
@@ -124,16 +98,8 @@ def _by_every(matrices: np.ndarray, x: np.ndarray, ends: np.ndarray) -> Call:
     return call
 
 
-def _product(matrix: np.ndarray, rows: int) -> Callable[..., object]:
-    b = ProgramBuilder("product")
-    shape = (rows, matrix.shape[1])
-    operands = [
-        ("src", b.port("input", "x", (rows, len(matrix)), "float32")),
-        ("weights", b.constant(matrix)),
-    ]
-    port = b.port("output", "y", shape, "float32")
-    b.write_output(b.step("product", ir.MatMul(), shape, operands), port)
-    return library.trial(b.finish(), b.constants)
+def _product(matrix: np.ndarray, rows: np.ndarray) -> Callable[..., object]:
+    return one_step(ir.MatMul(), (len(rows), matrix.shape[1]), {"src": rows}, {"weights": matrix})
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -1,0 +1,1 @@
+"""Products of matrices by the runtime's kernels, beside what else could run them."""
