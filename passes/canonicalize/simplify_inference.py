@@ -7,6 +7,8 @@
     concat(x[a:b], x[b:c], y)              -> concat(x[a:c], y)      (also: all of x)
     broadcast_to(x, shape of x)            -> x                      (also reshape, astype)
     permute_dims(x, [0, 1, ...])           -> x
+    permute_dims(put(permute_dims(x, p), y), inverse of p)
+                                           -> put(x, permute_dims(y, inverse of p))
     x * 1, x / 1, x + 0, x - 0             -> x                      (real numbers; constants that leave x its
                                               shape; of -0 + 0 the sign is not kept)
     a + broadcast_to(b, shape of a)        -> a + b                  (also other binary operators)
@@ -26,6 +28,8 @@ import numpy as np
 import tvm
 import tvm_ffi
 from tvm import relax
+
+from tvm_mxplan.operators.put import PUT, place_of, put
 
 from ..relax_types import constant_of, dtype_of, make_constant, permutation_of, scalar_of, shape_of
 from .rewriter import Site, is_call_to, rewrite_bindings
@@ -60,7 +64,7 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
     if is_call_to(value, "broadcast_to", "reshape", "astype"):
         return _identity(value)
     if is_call_to(value, "permute_dims"):
-        return value.args[0] if value.ty.ndim >= 0 and _keeps_order(value) else None
+        return value.args[0] if value.ty.ndim >= 0 and _keeps_order(value) else _put_unpermuted(site, value)
     if is_call_to(value, *_STACK_REDUCTIONS):
         return _chain(site, value)
     if is_call_to(value, *_NEUTRAL) and (unchanged := _unchanged(value)) is not None:
@@ -121,6 +125,21 @@ def _unchanged(call: relax.Call) -> relax.Expr | None:
 def _keeps_order(call: relax.Call) -> bool:
     order = permutation_of(call)
     return order == sorted(order)
+
+
+def _put_unpermuted(site: Site, call: relax.Call) -> relax.Expr | None:
+    """A put into a tensor permuted for it and back, as exporters write those along later axes."""
+    inner = site.definition(call.args[0])
+    if not PUT.is_called(inner):
+        return None
+    data, part = (site.definition(arg) for arg in inner.args)
+    back = permutation_of(call)
+    if not is_call_to(data, "permute_dims") or [permutation_of(data)[at] for at in back] != sorted(back):
+        return None
+    undone = is_call_to(part, "permute_dims") and permutation_of(part) == permutation_of(data)
+    unpermuted = part.args[0] if undone else site.emit(relax.op.permute_dims(inner.args[1], back))
+    begin, step = place_of(inner, int(inner.attrs["axis"]))
+    return put(data.args[0], unpermuted, back.index(int(inner.attrs["axis"])), begin, step)
 
 
 def _identity(call: relax.Call) -> relax.Expr | None:

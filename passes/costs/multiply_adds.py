@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core.program.dims import Shape
+from tvm_mxplan.core.program.dims import Shape, at_ones
 from tvm_mxplan.operators.attention import NAME as ATTENTION
 from tvm_mxplan.operators.attention.caches import CACHED_ATTENTION
 from tvm_mxplan.operators.convolution_gradients import BACKWARD_DATA, BACKWARD_WEIGHTS
@@ -26,7 +26,7 @@ def of_function(function: relax.Function) -> int:
     def visit(expr: relax.Expr) -> None:
         nonlocal total
         if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op):
-            total += of_call(expr, _with_ones)
+            total += of_call(expr, at_ones)
 
     relax.analysis.post_order_visit(function, visit)
     return total
@@ -66,7 +66,3 @@ def of_call(call: relax.Call, sized: Callable[[Shape], Sequence[int]]) -> int:
         if left is not None and out is not None:
             return math.prod(sized(out)) * math.prod(sized(left)[-1:])
     return 0
-
-
-def _with_ones(shape: Shape) -> list[int]:
-    return [dim if isinstance(dim, int) else 1 for dim in shape]

@@ -9,6 +9,7 @@ is told apart from what fails afterwards.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -77,6 +78,7 @@ _RECIPES = (
     {**_SMALL, "num_key_value_heads": 4},
     {**dict.fromkeys(_LAYERS, 2), "vocab_size": _VOCABULARY},
 )
+_LINES = ("input_ids", "attention_mask", "decoder_input_ids", "input_values")
 _TOKENS = (
     "pad_token_id",
     "bos_token_id",
@@ -111,8 +113,15 @@ def architecture(name: str) -> Network:
         try:
             return _network(name, recipe)
         except Exception as error:
-            said = said or f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+            said = said or summary(error)
     raise NotMade(said)
+
+
+def summary(error: BaseException) -> str:
+    """What went wrong first, in a line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
 
 
 def _network(name: str, recipe: Mapping[str, int]) -> Network:
@@ -134,7 +143,32 @@ def _network(name: str, recipe: Mapping[str, int]) -> Network:
     with torch.no_grad():
         module(**inputs)
         torch.export.export(module, (), inputs, strict=False)
-    return Network(name, lambda: module, lambda _count: inputs)
+    return Network(
+        name, lambda: module, lambda count: inputs if count == 2 else _inputs(module, config, count)
+    )
+
+
+def with_named_axes(network: Network) -> Network:
+    """The architecture with as many axes of its inputs without a fixed size as PyTorch exports.
+
+    Raises
+    ------
+    NotMade
+        With the reason, in PyTorch's words.
+    """
+    module, inputs = network.make(), network.inputs(2)
+    axes = {name: range(tensor.ndim if name in _LINES else 1) for name, tensor in inputs.items()}
+    said = ""
+    for some in (axes, dict.fromkeys(axes, range(1)), {name: range(1, len(axes[name])) for name in axes}):
+        dynamic = {name: dict.fromkeys(some[name], torch.export.Dim.DYNAMIC) for name in inputs}
+        try:
+            with torch.no_grad():
+                torch.export.export(module, (), inputs, strict=False, dynamic_shapes=dynamic)
+        except Exception as error:
+            said = said or summary(error)
+        else:
+            return dataclasses.replace(network, dynamic=dynamic)
+    raise NotMade(said)
 
 
 def _make_small(config: Any, recipe: Mapping[str, int], depth: int = 3) -> None:
@@ -173,23 +207,25 @@ def _spread(module: torch.nn.Module) -> None:
                 parameter.add_(0.1 * noise)
 
 
-def _inputs(module: torch.nn.Module, config: Any) -> dict[str, torch.Tensor]:
+def _inputs(module: torch.nn.Module, config: Any, count: int = 2) -> dict[str, torch.Tensor]:
+    """Inputs of `count` samples, the lines among them longer where there are more."""
     wanted = inspect.signature(module.forward).parameters
     inputs: dict[str, torch.Tensor] = {}
+    length = 10 + count
     if "input_ids" in wanted:
-        inputs["input_ids"] = torch.randint(4, _VOCABULARY // 2, (2, 12))
+        inputs["input_ids"] = torch.randint(4, _VOCABULARY // 2, (count, length))
     if "input_ids" in wanted and "attention_mask" in wanted:
-        inputs["attention_mask"] = torch.ones(2, 12, dtype=torch.int64)
-        inputs["attention_mask"][1, 9:] = 0
+        inputs["attention_mask"] = torch.ones(count, length, dtype=torch.int64)
+        inputs["attention_mask"][1, length - 3 :] = 0
     if "decoder_input_ids" in wanted:
-        inputs["decoder_input_ids"] = torch.randint(4, _VOCABULARY // 2, (2, 7))
+        inputs["decoder_input_ids"] = torch.randint(4, _VOCABULARY // 2, (count, 5 + count))
     alone = "input_ids" not in wanted or hasattr(config, "projection_dim")
     if "pixel_values" in wanted and alone:
-        inputs["pixel_values"] = torch.randn(2, *_image(config))
+        inputs["pixel_values"] = torch.randn(count, *_image(config))
     if "input_values" in wanted:
-        inputs["input_values"] = torch.randn(2, 4000)
+        inputs["input_values"] = torch.randn(count, 3600 + 200 * count)
     if "input_features" in wanted:
-        inputs["input_features"] = torch.randn(2, 60, getattr(config, "num_mel_bins", None) or 80)
+        inputs["input_features"] = torch.randn(count, 60, getattr(config, "num_mel_bins", None) or 80)
     if not inputs:
         raise ValueError(f"inputs are not known: {', '.join(wanted)}")
     return inputs

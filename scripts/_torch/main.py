@@ -1,8 +1,8 @@
 """The command line of scripts/torch_models: networks of PyTorch's, compiled and held against PyTorch itself.
 
 Each network is made with random weights, its batch norms calibrated, and tried in a process of its own: as an
-exported program with fixed shapes and with named dimensions, and through torch.compile.  Needs the extra
-``torch_models`` (torch, timm, transformers).
+exported program and as an ONNX model, each with fixed shapes and with named dimensions, and through
+torch.compile.  Needs the extra ``torch_models`` (torch, timm, transformers, onnxscript).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from _shared.trials import answer_of
 
 from tvm_mxplan.testing.environment_info import environment, format_environment
 
-NEEDED = ("torch", "timm", "transformers")
-DOORS = ("exported", "named", "torch.compile")
+NEEDED = ("torch", "timm", "transformers", "onnxscript")
+DOORS = ("exported", "named", "onnx", "onnx named", "torch.compile")
 TOLERANCE = 1e-4
 _SECONDS = 600
 

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import onnx
 import torch
 from torch.utils import _pytree
 
 import tvm_mxplan
 from tvm_mxplan.frontend.torch import dynamo
 
-from .architectures import PREFIX, NotMade, architecture
+from .architectures import PREFIX, NotMade, architecture, summary, with_named_axes
 from .catalogue import Network, calibrated, network_of
 
 _OPTIONS = {"cache": "disabled"}
-_BATCHES = {"exported": (2,), "named": (2, 3, 5), "torch.compile": (2, 3, 5)}
+_FIXED, _SEVERAL = (2,), (2, 3, 5)
+_BATCHES = {
+    "exported": _FIXED,
+    "named": _SEVERAL,
+    "onnx": _FIXED,
+    "onnx named": _SEVERAL,
+    "torch.compile": _SEVERAL,
+}
 
 
 def main(name: str, door: str) -> dict[str, Any]:
@@ -27,12 +37,15 @@ def main(name: str, door: str) -> dict[str, Any]:
     torch.manual_seed(0)
     try:
         network = architecture(name) if name.startswith(PREFIX) else network_of(name)
+        if name.startswith(PREFIX) and len(_BATCHES[door]) > 1:
+            network = with_named_axes(network)
+        model = calibrated(network.make(), network)
+        given = _given(model, network, door)
     except NotMade as error:
         return {"not_made": str(error)}
-    model = calibrated(network.make(), network)
     start = time.perf_counter()
     with torch.no_grad():
-        call, executables = _door(model, network, door)
+        call, executables = _compiled(given, network, door)
         error = max(_error(model, call, network.inputs(count)) for count in _BATCHES[door])
     made = executables()
     shares = [one.report.offloaded for one in made if one.report.multiply_adds]
@@ -45,18 +58,50 @@ def main(name: str, door: str) -> dict[str, Any]:
     }
 
 
-def _door(
-    model: torch.nn.Module, network: Network, door: str
+def _given(model: torch.nn.Module, network: Network, door: str) -> torch.nn.Module | bytes:
+    """The module itself, or the ONNX model that PyTorch's exporter makes of it."""
+    if not door.startswith("onnx"):
+        return model
+    inputs = network.inputs(2)
+    named = network.dynamic if door == "onnx named" else {}
+    shapes = {name: dict.fromkeys(named.get(name, {}), torch.export.Dim.DYNAMIC) for name in inputs}
+    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+        path = Path(folder) / "model.onnx"
+        try:
+            torch.onnx.export(
+                model,
+                kwargs=inputs,
+                f=str(path),
+                dynamo=True,
+                external_data=False,
+                dynamic_shapes=shapes if named else None,
+                verbose=False,
+            )
+        except Exception as error:
+            raise NotMade(summary(error)) from error
+        return path.read_bytes()
+
+
+def _compiled(
+    given: torch.nn.Module | bytes, network: Network, door: str
 ) -> tuple[Callable[..., Any], Callable[[], list[tvm_mxplan.Executable]]]:
-    """The compiled model as a function of named inputs, and what was compiled for it."""
+    """What was compiled as a function of named inputs, and the executables behind it."""
     if door == "torch.compile":
-        compiled = torch.compile(model, backend="mxplan", options=_OPTIONS)
+        compiled = torch.compile(given, backend="mxplan", options=_OPTIONS)
         return compiled, dynamo.executables
-    shapes = {name: dict(axes) for name, axes in network.dynamic.items()} if door == "named" else None
-    executable = tvm_mxplan.compile(model, kwargs=network.inputs(2), dynamic_shapes=shapes, options=_OPTIONS)
+    if isinstance(given, bytes):
+        model = onnx.load_from_string(given)
+        names = {value.name for value in model.graph.input}
+        executable = tvm_mxplan.compile(model, options=_OPTIONS)
+    else:
+        names = set(network.inputs(2))
+        shapes = {name: dict(axes) for name, axes in network.dynamic.items()} if door == "named" else None
+        executable = tvm_mxplan.compile(
+            given, kwargs=network.inputs(2), dynamic_shapes=shapes, options=_OPTIONS
+        )
 
     def call(**inputs: torch.Tensor) -> list[torch.Tensor]:
-        arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
+        arrays = {name: tensor.numpy() for name, tensor in inputs.items() if name in names}
         return [torch.from_numpy(result.numpy()) for result in executable(**arrays)]
 
     return call, lambda: [executable]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .program import program as ir
-from .program.dims import Shape
+from .program.dims import Shape, at_ones
 
 
 def of_program(program: ir.Program) -> int:
@@ -53,4 +53,4 @@ def of_step(program: ir.Program, step: ir.Step) -> int:
 
 
 def _size(shape: Shape) -> int:
-    return math.prod(dim if isinstance(dim, int) else 1 for dim in shape)
+    return math.prod(at_ones(shape))

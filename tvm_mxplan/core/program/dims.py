@@ -69,6 +69,14 @@ def evaluate(dim: Dim, symbols: Mapping[str, int]) -> int:
             return min(left, right)
 
 
+def at_ones(shape: Shape) -> list[int]:
+    """The shape with 1 in the place of every symbol, each extent at least 1."""
+    return [
+        dim if isinstance(dim, int) else max(1, evaluate(dim, dict.fromkeys(symbols_of(dim), 1)))
+        for dim in shape
+    ]
+
+
 def symbols_of(dim: Dim) -> set[str]:
     """Names of the symbols that occur in ``dim``."""
     if isinstance(dim, int):

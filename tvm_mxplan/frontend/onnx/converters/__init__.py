@@ -25,6 +25,7 @@ from . import (  # noqa: E402 (they join the table)
     elementwise,  # noqa: F401
     onnxruntime,  # noqa: F401
     padding,  # noqa: F401
+    places,  # noqa: F401
     quantized,  # noqa: F401
     scaled,  # noqa: F401
     selection,  # noqa: F401

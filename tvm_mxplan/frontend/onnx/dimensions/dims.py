@@ -15,6 +15,8 @@ import tvm_ffi
 from tvm import tirx
 from tvm.sym import Analyzer
 
+from . import polynomials
+
 Dim = int | tirx.Expr
 """A number, or an expression of type int64."""
 
@@ -79,7 +81,16 @@ def divided(dividend: Dim, divisor: Dim) -> Dim:
         return whole // rest
     if isinstance(rest, int) and rest == 1:
         return whole
-    return simplified(tirx.floordiv(expression(whole), expression(rest)))
+    return floor_divided(whole, rest)
+
+
+def floor_divided(dividend: Dim, divisor: Dim) -> Dim:
+    """``dividend // divisor``, without the division where it leaves nothing: ``n`` of ``(2 * n) // 2``."""
+    over, under = polynomials.polynomial(dividend), polynomials.polynomial(divisor)
+    exact = None if over is None or under is None else polynomials.quotient(over, under)
+    if exact is not None:
+        return simplified(polynomials.expression(exact))
+    return simplified(tirx.floordiv(expression(dividend), expression(divisor)))
 
 
 def same(left: Dim, right: Dim) -> bool:
@@ -89,7 +100,9 @@ def same(left: Dim, right: Dim) -> bool:
     if tvm_ffi.structural_equal(expression(left), expression(right)):
         return True
     difference = simplified(expression(left) - expression(right))
-    return isinstance(difference, int) and difference == 0
+    if isinstance(difference, int):
+        return difference == 0
+    return polynomials.polynomial(difference) == polynomials.NOTHING
 
 
 def not_negative(dim: Dim) -> bool:
@@ -97,7 +110,13 @@ def not_negative(dim: Dim) -> bool:
     bounds = _bounds.get()
     extents = {one.name: bounds.get(one.name, (0, _LARGEST - 1)) for one in variables(dim)}
     with within({name: (max(low, 1), max(high, 1)) for name, (low, high) in extents.items()}):
-        return compared(">=", dim, 0) is True
+        return compared(">=", dim, 0) is True or compared(">=", _without_remainders(dim), 0) is True
+
+
+def _without_remainders(dim: Dim) -> Dim:
+    """``n - n % 8`` as ``n // 8 * 8``, of which the analyzer knows more."""
+    terms = polynomials.polynomial(dim)
+    return dim if terms is None else simplified(polynomials.expression(terms))
 
 
 def compared(operator: str, left: Dim, right: Dim) -> bool | None:

@@ -119,6 +119,15 @@ def _updates(_node: Node, shapes: Shapes) -> Iterable[list[Place]]:
             yield _present(shapes, (1, axis), (2, axis))
 
 
+def _parts(_node: Node, shapes: Shapes) -> Iterable[list[Place]]:
+    """A part for each row of coordinates, with the axes that they say nothing of."""
+    if not _has(shapes, 0, 1, 2) or not shapes[1] or not isinstance(shapes[1][-1], int):
+        return
+    outer, depth = len(shapes[1]) - 1, shapes[1][-1]
+    for axis in range(len(shapes[2])):  # type: ignore[arg-type]
+        yield _present(shapes, (1, axis) if axis < outer else (0, depth + axis - outer), (2, axis))
+
+
 EQUAL: dict[str, Rule] = {
     "Conv": _convolution(1),
     "ConvInteger": _convolution(1),
@@ -138,6 +147,7 @@ EQUAL: dict[str, Rule] = {
     "GatherND": _batch,
     "Einsum": _einsum,
     "ScatterElements": _updates,
+    "ScatterND": _parts,
 }
 """Lists of places that are equal, by operators."""
 

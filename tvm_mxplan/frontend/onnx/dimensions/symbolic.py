@@ -15,7 +15,7 @@ from tvm import relax, tirx
 
 from ..node import Node, NotTaken
 from ..values import Symbols, Value, array_of, as_symbols, is_float, value_of
-from .dims import Dim, compared, expression, not_negative, simplified
+from .dims import Dim, compared, expression, floor_divided, not_negative, simplified
 from .ratios import Number, added, ceiling, floor, multiplied, of_float, quotient, subtracted, truncated
 
 _MOST = 4096
@@ -220,9 +220,7 @@ def _divide(left: Dim, right: Dim) -> Dim:
     """ONNX divides integers towards zero, which is down where they are no less than 0."""
     if (isinstance(right, int) and right == 0) or not not_negative(left) or not not_negative(right):
         raise NotTaken
-    if isinstance(left, int) and isinstance(right, int):
-        return left // right
-    return simplified(tirx.floordiv(expression(left), expression(right)))
+    return floor_divided(left, right)
 
 
 def _remainder(left: Dim, right: Dim) -> Dim:
