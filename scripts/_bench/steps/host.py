@@ -103,6 +103,7 @@ def cases() -> Iterator[Case]:
         yield Case("add of integers", (whole, whole), op.add)
         yield Case("erf", (f32,), op.erf)
         yield Case("exp", (f32,), op.exp)
+        yield Case("cos", (f32,), op.cos)
         yield Case("floor", (f32,), op.floor)
         yield Case("multiply, a row", (f32, row), op.multiply)
         last = len(shape) - 1

@@ -128,9 +128,9 @@ def test_cast_of_what_no_integer_is() -> None:
 
 
 UNARY = {
-    "abs": np.abs, "ceil": np.ceil, "erf": special.erf, "exp": np.exp, "floor": np.floor,
+    "abs": np.abs, "ceil": np.ceil, "cos": np.cos, "erf": special.erf, "exp": np.exp, "floor": np.floor,
     "negative": np.negative, "relu": lambda x: np.where(x < 0, 0, x), "round": np.round,
-    "rsqrt": lambda x: 1 / np.sqrt(x), "sign": np.sign, "sqrt": np.sqrt, "square": np.square,
+    "rsqrt": lambda x: 1 / np.sqrt(x), "sign": np.sign, "sin": np.sin, "sqrt": np.sqrt, "square": np.square,
     "trunc": np.trunc,
 }  # fmt: skip
 
@@ -144,6 +144,19 @@ def test_functions(name: str) -> None:
         with np.errstate(all="ignore"):
             expected = UNARY[name](x.astype("float64")).astype("float32")
         np.testing.assert_allclose(found, expected, rtol=4e-7, atol=1e-44)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_angles_of_any_size(name: str) -> None:
+    """Those next to whole quarters of a turn, whose sine or cosine has few digits left, and large ones."""
+    quarters = np.arange(-700_000, 700_000, 37) * (np.pi / 2)
+    near = quarters.astype("float32")
+    x = np.concatenate(
+        [near, np.nextafter(near, np.float32(np.inf)), np.logspace(-40, 38, 999, dtype="float32")]
+    )
+    for part in (x, x[np.abs(x) <= 2.0**20], x[:1]):
+        found = ran(ir.Eltwise(name, 0.0, 0.0), [("src", part)], part.shape)
+        np.testing.assert_allclose(found, UNARY[name](part.astype("float64")), rtol=2.5e-7)
 
 
 @pytest.mark.parametrize("layout", ["abcd", "acdb", "dbca"])

@@ -216,7 +216,7 @@ class Softmax:
 class Eltwise:
     """src -> dst; algorithms as oneDNN names them without the prefix (relu, clip_v2, gelu_erf, ...).
 
-    Those that oneDNN lacks: ceil, erf, floor, negative, rsqrt, sign, trunc.
+    Those that oneDNN lacks: ceil, cos, erf, floor, negative, rsqrt, sign, sin, trunc.
     """
 
     algorithm: str

@@ -66,11 +66,13 @@ FUNCTIONS: dict[str, Function] = {
     "pow": Function(lambda x, a, b: a * np.power(x, b), _CLOSE),
     "round": Function(lambda x, a, b: np.round(x)),
     "ceil": Function(lambda x, a, b: np.ceil(x)),
+    "cos": Function(lambda x, a, b: np.cos(x), _CLOSE),
     "erf": Function(lambda x, a, b: special.erf(x), _CLOSE),
     "floor": Function(lambda x, a, b: np.floor(x)),
     "negative": Function(lambda x, a, b: -x),
     "rsqrt": Function(lambda x, a, b: 1 / np.sqrt(x)),
     "sign": Function(lambda x, a, b: np.sign(x)),
+    "sin": Function(lambda x, a, b: np.sin(x), _CLOSE),
     "trunc": Function(lambda x, a, b: np.trunc(x)),
 }
 

@@ -13,6 +13,7 @@ namespace mxplan::host {
 enum class Unary : uint8_t {
   kAbs,
   kCeil,
+  kCos,
   kErf,
   kExp,
   kFloor,
@@ -21,6 +22,7 @@ enum class Unary : uint8_t {
   kRound,
   kRsqrt,
   kSign,
+  kSin,
   kSqrt,
   kSquare,
   kTrunc,

@@ -2,6 +2,7 @@
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_UNARY_IMPL_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_UNARY_IMPL_H_
 
+#include "host/kernels/angles_impl.h"
 #include "host/kernels/common_impl.h"
 
 namespace mxplan::host {
@@ -100,6 +101,16 @@ void UnaryLoop(const Strided& src, const Written& dst, const Extent& extent) {
   }
 }
 
+template <>
+void UnaryLoop<Unary::kCos>(const Strided& src, const Written& dst, const Extent& extent) {
+  AngleLoop<true>(src, dst, extent);
+}
+
+template <>
+void UnaryLoop<Unary::kSin>(const Strided& src, const Written& dst, const Extent& extent) {
+  AngleLoop<false>(src, dst, extent);
+}
+
 void UnaryKernel(Unary op, Strided src, Written dst, Extent extent) {
 #define MXPLAN_CASE(name) \
   case Unary::name:       \
@@ -107,6 +118,7 @@ void UnaryKernel(Unary op, Strided src, Written dst, Extent extent) {
   switch (op) {
     MXPLAN_CASE(kAbs)
     MXPLAN_CASE(kCeil)
+    MXPLAN_CASE(kCos)
     MXPLAN_CASE(kErf)
     MXPLAN_CASE(kExp)
     MXPLAN_CASE(kFloor)
@@ -115,6 +127,7 @@ void UnaryKernel(Unary op, Strided src, Written dst, Extent extent) {
     MXPLAN_CASE(kRound)
     MXPLAN_CASE(kRsqrt)
     MXPLAN_CASE(kSign)
+    MXPLAN_CASE(kSin)
     MXPLAN_CASE(kSqrt)
     MXPLAN_CASE(kSquare)
     MXPLAN_CASE(kTrunc)

@@ -342,15 +342,24 @@ def _gather(emitter: Emitter, node: Node) -> Value:
     return emitter.emit(relax.op.take(emitter.tensor(data), relax.const(fixed, "int64"), axis))
 
 
+_LARGEST_MASK = 1 << 20
+
+
 @converts("Trilu")
 def _trilu(emitter: Emitter, node: Node) -> Value:
     data = node.input(0)
     if any(isinstance(dim, int) and dim == 0 for dim in emitter.shape(data)):
         return data
-    k = node.known(1)
+    k, upper = node.known(1), bool(node.attribute("upper", 1))
     if dtype_of(data) == "bool":
         raise NotTaken
-    operator = relax.op.triu if node.attribute("upper", 1) else relax.op.tril
+    operator = relax.op.triu if upper else relax.op.tril
     diagonal = 0 if k is None else int(k.reshape(-1)[0])
+    sizes = [int(dim) for dim in emitter.shape(data)[-2:] if isinstance(dim, int)]
+    if len(sizes) == 2 and sizes[0] * sizes[1] <= _LARGEST_MASK:  # libraries choose by a constant
+        ones = np.ones(sizes, "bool")
+        kept = relax.const(np.triu(ones, diagonal) if upper else np.tril(ones, diagonal))
+        zero = relax.const(np.zeros((), dtype_of(data)), dtype_of(data))
+        return emitter.emit(relax.op.where(kept, emitter.tensor(data), zero))
     # TVM takes 32 bits: no tensor has a diagonal farther out.
     return emitter.emit(operator(emitter.tensor(data), max(-_THE_END, min(diagonal, _THE_END))))
