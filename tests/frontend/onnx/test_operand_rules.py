@@ -48,6 +48,7 @@ CASES: dict[str, tuple[str, Sequence[int | str], Mapping[str, np.ndarray], int, 
     "batch of indices": ("GatherND", ("n", 4), {"i": np.array([[0], [3]])}, 2, {"batch_dims": 1}),
     "gemm": ("Gemm", ("n", 4), {"w": numbers(4, 4), "c": numbers(2, 4)}, 2, {}),
     "gathered elements": ("GatherElements", ("n", 4), {"i": ROWS}, 2, {"axis": 1}),
+    "scattered parts": ("ScatterND", (4, "n"), {"i": np.array([[3], [1]]), "u": numbers(2, 3)}, 3, {}),
     "scattered elements": ("ScatterElements", ("n", 4), {"i": ROWS, "u": numbers(2, 2)}, 2, {"axis": 1}),
 }  # fmt: skip
 

@@ -9,6 +9,7 @@ from dataflow_text import assert_becomes, assert_unchanged, constants, dataflow
 from relax_programs import TARGET, normal, run
 from tvm import relax
 
+from tvm_mxplan.operators.put import put
 from tvm_mxplan.passes.canonicalize import SimplifyInference
 
 FOUR = ", ".join(['R.const([1.0, 2.0, 3.0], "float32")'] * 4)
@@ -352,3 +353,40 @@ def test_what_makes_one(call):
     """Other operators, sides and numbers, and a constant that repeats the operand."""
     shape = 'x: R.Tensor((1, 3, 4, 4), "float32")'
     assert_unchanged(SimplifyInference(), f"a = {call}\ny = R.nn.relu(a)", parameters=shape)
+
+
+ORDER, BACK = (3, 0, 1, 2), (1, 2, 3, 0)
+
+
+def _put_permuted(back: tuple[int, ...], permuted: bool) -> tvm.IRModule:
+    """Rows 1 and 3 of the permuted tensor, which is permuted back afterwards."""
+    data = relax.Var("x", relax.TensorType((2, 3, 4, 5), "float32"))
+    part = relax.Var("z", relax.TensorType((2, 3, 4, 2) if permuted else (2, 2, 3, 4), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [data, part]):
+        with builder.dataflow():
+            whole = builder.emit(relax.op.permute_dims(data, ORDER))
+            rows = builder.emit(relax.op.permute_dims(part, ORDER)) if permuted else part
+            with_rows = builder.emit(put(whole, rows, 0, 1, 2))
+            result = builder.emit_output(relax.op.permute_dims(with_rows, back))
+        builder.emit_func_output(result)
+    return builder.finalize()
+
+
+@pytest.mark.parametrize("permuted", [True, False])
+def test_a_put_between_permutations_is_one_along_another_axis(permuted):
+    mod = _put_permuted(BACK, permuted)
+    after = relax.transform.DeadCodeElimination()(SimplifyInference()(mod))
+    names = [op.name for op in _operators(after)]
+    assert names == ["relax.permute_dims"] * (not permuted) + ["relax.mxplan.put"]
+    x, z = normal(0, 2, 3, 4, 5), normal(1, *((2, 3, 4, 2) if permuted else (2, 2, 3, 4)))
+    expected = x.copy()
+    expected[..., 1::2] = z if permuted else z.transpose(BACK)
+    (result,) = run(relax.VirtualMachine(tvm.compile(after, TARGET), tvm.cpu()), x, z)
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_a_put_between_other_permutations_stays():
+    mod = _put_permuted((2, 1, 3, 0), True)
+    names = [op.name for op in _operators(SimplifyInference()(mod))]
+    assert names.count("relax.permute_dims") == 3

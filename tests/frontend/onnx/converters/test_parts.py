@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from onnx import helper
-from onnx_models import answers, check, model, normal, of_node
+from onnx_models import answers, check, model, normal, of_node, operators
 
 FAR = 2**63 - 1
 BOUNDS = [
@@ -102,3 +102,60 @@ def test_a_diagonal_far_out(upper, k):
     node = helper.make_node("Trilu", ["x", "k"], ["y"], upper=upper)
     (y,) = answers(of_node(node, {"x": x}, {"k": np.array(k)}), {"x": x})
     np.testing.assert_array_equal(y, x if (k > 0) != bool(upper) else np.zeros_like(x))
+
+
+@pytest.mark.parametrize("upper", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_a_triangle_is_chosen_by_a_constant(upper, dtype):
+    """So that libraries take it, and what is no number does not go through."""
+    x = (normal(2, 3, 4) * 9).astype(dtype)
+    if dtype == "float32":
+        x[:] = np.where(x > 5, np.inf, x)
+    node = helper.make_node("Trilu", ["x", "k"], ["y"], upper=upper)
+    parsed = of_node(node, {"x": x}, {"k": np.array(1)})
+    assert operators(parsed) == ["where"]
+    (y,) = answers(parsed, {"x": x})
+    np.testing.assert_array_equal(y, np.triu(x, 1) if upper else np.tril(x, 1))
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 2), (4, 3, 2)])
+def test_tiles_of_a_named_number(shape):
+    """As often as another tensor has rows."""
+    parsed = model(
+        f"""agraph (float[{", ".join(map(str, shape))}] x, float[n, 7] z) => (float[a, b, c] y)
+        <int64[1] two = {{2}}, int64[1] one = {{1}}> {{
+            rows = Shape<start = 0, end = 1>(z)
+            times = Concat<axis = 0>(rows, one, two)
+            y = Tile(x, times)
+        }}"""
+    )
+    assert "call" not in operators(parsed)
+    for rows in (1, 3):
+        check(parsed, {"x": normal(*shape), "z": normal(rows, 7)})
+
+
+def test_einstein_sums_over_sizes_written_differently():
+    """Padded to blocks of 8: n + 8 - n % 8, and (n // 8 + 1) * 8, which are one size."""
+    parsed = model(
+        """agraph (float[b, n, 5] x) => (float[b, c, d, e] y)
+        <int64[1] none = {0}, int64[1] one = {1}, int64[1] five = {5}, int64[1] eight = {8},
+         int64[1] minus = {-1}> {
+            rows = Shape<start = 1, end = 2>(x)
+            over = Mod(rows, eight)
+            more = Sub(eight, over)
+            pads = Concat<axis = 0>(none, none, none, none, more, none)
+            padded = Pad(x, pads)
+            whole = Sub(rows, over)
+            blocks = Div(whole, eight)
+            count = Add(blocks, one)
+            batch = Shape<start = 0, end = 1>(x)
+            shape = Concat<axis = 0>(batch, count, eight, five)
+            apart = Reshape(padded, shape)
+            flat = Concat<axis = 0>(batch, minus, eight, five)
+            other = Reshape(padded, flat)
+            y = Einsum<equation = "bnik,bnjk->bnij">(apart, other)
+        }"""
+    )
+    assert "einsum" in operators(parsed), "a product for the libraries, not a kernel"
+    for rows in (8, 3, 17):
+        check(parsed, {"x": normal(2, rows, 5)})

@@ -153,7 +153,13 @@ def _text(term: tuple[Monomial, int]) -> str:
 
 
 def _extreme(kind: str) -> Callable[[Polynomial, Polynomial], Polynomial]:
-    return lambda left, right: left if left == right else _of(_function(kind, left, right))
+    def rule(left: Polynomial, right: Polynomial) -> Polynomial:
+        apart = dict(_sum(left, right, -1))
+        if set(apart) <= {()}:  # by a number
+            return left if (apart.get((), 0) > 0) == (kind == "max") else right
+        return _of(_function(kind, left, right))
+
+    return rule
 
 
 _RULES: dict[type, Callable[[Polynomial, Polynomial], Polynomial]] = {
