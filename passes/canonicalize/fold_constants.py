@@ -73,6 +73,7 @@ _EVALUATE: dict[str, Evaluate] = {
     "ones_like": lambda call, args: np.ones_like(args[0]),
     "zeros_like": lambda call, args: np.zeros_like(args[0]),
     "isnan": lambda call, args: np.isnan(args[0]),
+    "less": lambda call, args: args[0] < args[1],
     "where": lambda call, args: np.where(*args),
     "negative": lambda call, args: -args[0],
     "sqrt": lambda call, args: np.sqrt(args[0]),
@@ -91,6 +92,8 @@ def _better_left(call: relax.Call) -> bool:
         return len(source) >= 2 and dtype_of(call.args[0]) in ("uint8", "int8")  # type: ignore[arg-type]
     if is_call_to(call, "broadcast_to"):
         return _grows(source, result)  # type: ignore[arg-type]
+    if is_call_to(call, "less"):  # masks of pairs are larger than what they are made of
+        return all(_grows(shape_of(arg), result) for arg in call.args)  # type: ignore[arg-type]
     return is_call_to(call, "permute_dims") and len(source) == 2  # type: ignore[arg-type]
 
 
@@ -98,7 +101,7 @@ def _grows(source: Shape, result: Shape) -> bool:
     return [dim for dim in source if dim != 1] != [dim for dim in result if dim != 1]
 
 
-def _known(site: Site, expr: relax.Expr) -> np.ndarray | None:
+def numbers_of(site: Site, expr: relax.Expr) -> np.ndarray | None:
     """The numbers of a constant, or of one that is broadcast, without copying them."""
     if is_constant(expr):
         return constant_of(expr)
@@ -116,7 +119,7 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
     shape = shape_of(value)
     if shape is None or not all(isinstance(dim, int) for dim in shape):
         return None
-    arrays = [_known(site, arg) for arg in tensors]
+    arrays = [numbers_of(site, arg) for arg in tensors]
     if not arrays or any(array is None for array in arrays) or _better_left(value):
         return None
     try:

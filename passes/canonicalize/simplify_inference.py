@@ -9,6 +9,7 @@
     permute_dims(x, [0, 1, ...])           -> x
     permute_dims(put(permute_dims(x, p), y), inverse of p)
                                            -> put(x, permute_dims(y, inverse of p))
+    reads and writes by constant indices   -> slices and puts        (see ``regular_places``)
     x * 1, x / 1, x + 0, x - 0             -> x                      (real numbers; constants that leave x its
                                               shape; of -0 + 0 the sign is not kept)
     a + broadcast_to(b, shape of a)        -> a + b                  (also other binary operators)
@@ -32,6 +33,8 @@ from tvm import relax
 from tvm_mxplan.operators.put import PUT, place_of, put
 
 from ..relax_types import constant_of, dtype_of, make_constant, permutation_of, scalar_of, shape_of
+from .regular_places import OPERATORS as BY_INDICES
+from .regular_places import of_regular_places
 from .rewriter import Site, is_call_to, rewrite_bindings
 from .sections import join_sections, section_of_split
 
@@ -61,6 +64,8 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
             return _scale_and_shift(site, call)
     if is_call_to(value, "concat"):
         return join_sections(site, value)
+    if is_call_to(value, *BY_INDICES):
+        return of_regular_places(site, value)
     if is_call_to(value, "broadcast_to", "reshape", "astype"):
         return _identity(value)
     if is_call_to(value, "permute_dims"):

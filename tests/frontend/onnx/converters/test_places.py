@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx_models import check, normal, of_node, operators
+from onnx_models import check, normal, of_node
+from tvm import relax
+
+from tvm_mxplan.frontend.onnx import import_model
+from tvm_mxplan.passes.canonicalize import SimplifyInference
 
 
 def made(
@@ -18,7 +22,12 @@ def made(
 
 
 def became(parsed: onnx.ModelProto) -> list[str]:
-    return [name for name in operators(parsed) if name != "reshape"]
+    """Names of the operators that the model's node is in the end."""
+    mod = SimplifyInference()(relax.transform.ConvertToDataflow(1)(import_model(parsed)))
+    bindings = [binding for block in mod["main"].body.blocks for binding in block.bindings]
+    calls = [binding.value for binding in bindings if isinstance(binding.value, relax.Call)]
+    names = [str(call.op.name).removeprefix("relax.") for call in calls]
+    return [name for name in names if name not in ("reshape", "permute_dims")]
 
 
 @pytest.mark.parametrize(
@@ -43,6 +52,32 @@ def test_parts_that_are_put(indices: list[object], operator: str | None) -> None
     found = set(became(parsed))
     assert operator in found if operator else not found
     assert not found & {"less", "where", "shape_of"}, "places are counted from the front beforehand"
+    check(parsed, inputs)
+
+
+ROWS, COLUMNS = np.meshgrid(np.array([[0, 2], [1, 3]]), np.array([[0, 3], [1, 4], [2, 5]]), indexing="ij")
+WINDOWS = np.stack([ROWS, COLUMNS], -1).reshape(2, 2, 3, 2, 2)
+"""Places of windows of 2 x 3 side by side over an image of 4 x 6."""
+
+
+@pytest.mark.parametrize("reduction", ["none", "add"])
+def test_windows_that_are_written(reduction: str) -> None:
+    parsed, inputs = made("ScatterND", normal(4, 6, 3), WINDOWS, normal(2, 2, 3, 2, 3), reduction=reduction)
+    assert became(parsed) == (["add"] if reduction == "add" else [])
+    check(parsed, inputs)
+
+
+def test_windows_that_are_read() -> None:
+    parsed, inputs = made("GatherND", normal(5, 6, 3), WINDOWS)
+    assert became(parsed) == ["strided_slice"]
+    check(parsed, inputs)
+
+
+@pytest.mark.parametrize("reduction", ["none", "add"])
+def test_a_box_that_is_written(reduction: str) -> None:
+    indices = np.stack(np.meshgrid([1, 3], [2, 3], indexing="ij"), -1)
+    parsed, inputs = made("ScatterND", normal(6, 5, 3), indices, normal(2, 2, 3), reduction=reduction)
+    assert became(parsed).count("mxplan.put") == 2
     check(parsed, inputs)
 
 
@@ -73,7 +108,8 @@ def test_parts_that_are_read(indices: list[object], operator: str) -> None:
     [
         ([1], (4, 1, 3), "mxplan.put"),
         ([0, 2, 4], (4, 3, 3), "mxplan.put"),
-        ([-2, -1], (2, 2, 3), "mxplan.put"),
+        ([-2, -1], (4, 2, 3), "mxplan.put"),
+        ([1, 2], (4, 2, 3), "mxplan.put"),
         ([3, 0], (4, 2, 3), "scatter_elements"),
     ],
 )
@@ -88,9 +124,31 @@ def test_elements_that_are_put(row: list[int], shape: tuple[int, ...], operator:
     ("row", "operator"), [([0, 1, 2], "strided_slice"), ([4, 2], "gather_elements"), ([-1], "strided_slice")]
 )
 def test_elements_that_are_read(row: list[int], operator: str) -> None:
-    indices = np.broadcast_to(np.array(row)[:, None], (3, len(row), 3))
+    indices = np.broadcast_to(np.array(row)[:, None], (4, len(row), 3))
     parsed, inputs = made("GatherElements", normal(4, 5, 3), indices, axis=1)
     assert became(parsed) == [operator]
+    check(parsed, inputs)
+
+
+@pytest.mark.parametrize(
+    ("indices", "operator"),
+    [
+        ([1, 2, 3], "strided_slice"),
+        ([[0, 1], [2, 3], [4, 5]], None),
+        ([[0, 2, 4], [1, 3, 5]], None),
+        ([[-6, -5], [-3, -2]], "take"),
+        ([[0, 1, 2], [2, 3, 4]], "take"),
+        ([[5, 4, 3]], "take"),
+        ([0, 2, 4, 1, 3, 5], None),
+        ([1, 3, 2, 4], "strided_slice"),
+        ([0, 3, 1, 4], "take"),
+        ([0, 2, 4, 1, 3], "take"),
+        ([0, 1, 2, 2, 3, 4], "take"),
+    ],
+)
+def test_windows_side_by_side(indices: list[object], operator: str | None) -> None:
+    parsed, inputs = made("Gather", normal(2, 6, 3), indices, axis=1)
+    assert became(parsed) == ([operator] if operator else [])
     check(parsed, inputs)
 
 

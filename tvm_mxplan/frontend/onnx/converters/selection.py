@@ -15,6 +15,7 @@ from ..dimensions.restate import Demand, demanded, text_of
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, dtype_of, rank_of
 from .numbers import constant
+from .places import REDUCTIONS
 from .table import converts
 
 
@@ -150,7 +151,7 @@ def _scattered(emitter: Emitter, node: Node) -> Value:
     data, indices, updates = (emitter.tensor(node.input(at)) for at in range(3))
     extents, reached = emitter.shape(data), emitter.shape(indices)
     axis = _axis(emitter, node, node.attribute("axis", 0), len(extents))
-    reduction = _REDUCTIONS.get(node.text("reduction", "none"))
+    reduction = REDUCTIONS.get(node.text("reduction", "none"))
     # TVM counts the elements in front of the axis, and those behind it, by the extents of the indices alone.
     inner = [at for at in range(len(extents)) if at not in (0, axis, axis + 1)]
     if reduction is None or all(same(extents[at], reached[at]) for at in inner):
@@ -180,10 +181,6 @@ def _scattered(emitter: Emitter, node: Node) -> Value:
         )
     )
     return emitter.reshaped(flat, extents)
-
-
-_REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "min": "min", "max": "max"}
-"""TVM's names for the ways in which ONNX puts elements on others."""
 
 
 @converts("OneHot")

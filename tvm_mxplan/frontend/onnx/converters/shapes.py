@@ -325,7 +325,7 @@ def _gather(emitter: Emitter, node: Node) -> Value:
     dims = emitter.shape(data)
     axis = node.attribute("axis", 0) % len(dims)
     size = dims[axis]
-    if not isinstance(indices, np.ndarray) or not isinstance(size, int) or indices.ndim > 1:
+    if not isinstance(indices, np.ndarray) or not isinstance(size, int):
         taken = relax.op.take(emitter.tensor(data), emitter.tensor(indices), axis, mode="fast")
         return emitter.emit(taken)
     outside = [int(index) for index in indices.reshape(-1) if not -size <= index < size]

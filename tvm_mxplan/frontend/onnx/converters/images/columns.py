@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tvm import te, tirx
+from tvm import relax, te, tirx
 
-from ...dimensions.dims import Dim, divided, expression, product, simplified
+from ...dimensions.dims import Dim, divided, expression, product, same, simplified
 from ...node import Emitter, Node, NotTaken
 from ...values import Value
 from ..table import converts
@@ -29,6 +29,20 @@ class _Axis:
         free = self.extent + self.before + self.after - self.dilation * (self.block - 1) - 1
         return expression(simplified(tirx.floordiv(free, tirx.const(self.stride, "int64")) + 1))
 
+    def windows_side_by_side(self) -> bool:
+        """Whether each element of the image lies in one window."""
+        alone = (self.dilation, self.before, self.after) == (1, 0, 0) and same(self.block, self.stride)
+        return alone and same(simplified(self.windows() * self.block), simplified(self.extent))
+
+
+def _side_by_side(emitter: Emitter, data: relax.Expr, outer: Sequence[Dim], axes: Sequence[_Axis]) -> Value:
+    """Windows that meet nowhere only take their places."""
+    rank, axis = len(axes), len(outer)
+    apart = [*outer, *(one.block for one in axes), *(one.windows() for one in axes)]
+    order = [*range(axis), *(place for at in range(axis, axis + rank) for place in (at + rank, at))]
+    placed = relax.op.permute_dims(emitter.tensor(emitter.reshaped(data, apart)), order)
+    return emitter.reshaped(emitter.emit(placed), [*outer, *(one.extent for one in axes)])
+
 
 @converts("Col2Im", first_opset=18)
 def _col2im(emitter: Emitter, node: Node) -> Value:
@@ -48,6 +62,8 @@ def _col2im(emitter: Emitter, node: Node) -> Value:
         )
     ]
     channels = divided(dims[1], product(blocks))
+    if all(axis.windows_side_by_side() for axis in axes):
+        return _side_by_side(emitter, data, [dims[0], channels], axes)
     return emitter.builder.emit_te(
         lambda tensor: _kernel(tensor, channels, axes), data, primfunc_name_hint="col2im"
     )
