@@ -18,7 +18,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_mxplan.core.program.dims import Shape
+from tvm_mxplan.core.program.dims import Shape, is_static, static_shape
 
 from ..relax_types import constant_of, dtype_of, is_constant, make_constant, shape_of
 from .rewriter import Site, is_call_to, rewrite_bindings
@@ -108,7 +108,8 @@ def numbers_of(site: Site, expr: relax.Expr) -> np.ndarray | None:
     definition = site.definition(expr)
     if is_call_to(definition, "broadcast_to"):
         shape, array = shape_of(definition), constant_of(definition.args[0])
-        return None if shape is None or array is None else np.broadcast_to(array, shape)  # type: ignore[arg-type]
+        if shape is not None and is_static(shape) and array is not None:
+            return np.broadcast_to(array, static_shape(shape))
     return None
 
 

@@ -118,7 +118,7 @@ def architecture(name: str) -> Network:
 
 
 def summary(error: BaseException) -> str:
-    """What went wrong first, in a line."""
+    """The first cause of an error, in a line."""
     while error.__cause__ is not None:
         error = error.__cause__
     return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
@@ -167,8 +167,29 @@ def with_named_axes(network: Network) -> Network:
         except Exception as error:
             said = said or summary(error)
         else:
-            return dataclasses.replace(network, dynamic=dynamic)
+            return _with_axes(network, inputs, dynamic)
     raise NotMade(said)
+
+
+def _with_axes(network: Network, examples: dict[str, torch.Tensor], dynamic: Mapping[str, Any]) -> Network:
+    made = network.inputs
+    return dataclasses.replace(
+        network, dynamic=dynamic, inputs=lambda count: _cut(made(count), examples, dynamic)
+    )
+
+
+def _cut(
+    given: Mapping[str, torch.Tensor], examples: Mapping[str, torch.Tensor], dynamic: Mapping[str, Any]
+) -> dict[str, torch.Tensor]:
+    """The inputs, no larger than the examples along axes of a fixed size."""
+    found = {}
+    for name, tensor in given.items():
+        places = [
+            slice(None) if axis in dynamic[name] else slice(extent)
+            for axis, extent in enumerate(examples[name].shape)
+        ]
+        found[name] = tensor[tuple(places)].contiguous()
+    return found
 
 
 def _make_small(config: Any, recipe: Mapping[str, int], depth: int = 3) -> None:

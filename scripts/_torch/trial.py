@@ -85,7 +85,7 @@ def _given(model: torch.nn.Module, network: Network, door: str) -> torch.nn.Modu
 def _compiled(
     given: torch.nn.Module | bytes, network: Network, door: str
 ) -> tuple[Callable[..., Any], Callable[[], list[tvm_mxplan.Executable]]]:
-    """What was compiled as a function of named inputs, and the executables behind it."""
+    """The compiled model as a function of named inputs, and the executables behind it."""
     if door == "torch.compile":
         compiled = torch.compile(given, backend="mxplan", options=_OPTIONS)
         return compiled, dynamo.executables

@@ -2,77 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
-from scipy import special
+from host_steps import RNG, SPECIAL, drawn, one_step, ran
 
 from tvm_mxplan import InvalidInputError
 from tvm_mxplan.byoc import registry
-from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
-from tvm_mxplan.core.layout.layout_arrays import pack, unpack
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.execution.threads import with_threads
-
-RNG = np.random.default_rng(5)
-SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -3e38, 88.8, -104.0, 4.0], "float32")
-
-
-def one_step(
-    attrs: ir.Attributes,
-    operands: Sequence[tuple[str, np.ndarray]],
-    shape: tuple[int, ...],
-    dtype: str,
-    layouts: Sequence[str] = (),
-) -> ir.Program:
-    values, roles = [], []
-    kinds = [*operands, ("dst", np.empty(shape, dtype))]
-    for at, (role, array) in enumerate(kinds):
-        kind: ir.ValueKind = "output" if role == "dst" else "input"
-        layout = layouts[at] if layouts else plain_layout(array.ndim)
-        values.append(ir.Value(role, array.shape, str(array.dtype), kind, layout, 0 if role == "dst" else at))
-        roles.append(ir.Operand(role, at))
-    return ir.Program("p", tuple(values), (ir.Step("s", attrs, tuple(roles)),))
-
-
-def ran(
-    attrs: ir.Attributes,
-    operands: Sequence[tuple[str, np.ndarray]],
-    shape: tuple[int, ...],
-    dtype: str = "float32",
-    layouts: Sequence[str] = (),
-) -> np.ndarray:
-    """The step's results on one thread and on two; bytes around the result stay, and padding is zero."""
-    program = one_step(attrs, operands, shape, dtype, layouts)
-    backend = registry.planner("host")
-    step = backend.describe(program).steps[0]
-    assert step.implementation.startswith("host:"), step.error
-    layout = parse_layout(program.values[-1].layout)
-    stored = [
-        pack(array, parse_layout(value.layout))
-        for (_, array), value in zip(operands, program.values, strict=False)
-    ]
-    physical = layout.physical_shape(shape)
-    found = []
-    guarded = np.full(int(np.prod(physical)) + 64, 1, dtype)
-    out = guarded[32:-32].reshape(physical)
-    for count in (1, 2):
-        out[...] = 1
-        with with_threads(count):
-            backend.trial(program, [])(*stored, out)
-        found.append(out.copy())
-    assert np.array_equal(*found, equal_nan=np.dtype(dtype).kind == "f")
-    assert (guarded[:32] == 1).all() and (guarded[-32:] == 1).all()
-    logical = unpack(out, layout, shape)
-    assert np.array_equal(pack(logical, layout), out, equal_nan=np.dtype(dtype).kind == "f")
-    return logical
-
-
-def drawn(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
-    numbers = RNG.standard_normal(shape) * 4
-    return (numbers > 0 if dtype == "bool" else numbers).astype(dtype)
-
 
 BROADCASTS = [
     ((3, 17, 5), (3, 17, 5), (3, 17, 5)),
@@ -125,45 +61,6 @@ def test_cast_of_what_no_integer_is() -> None:
     expected = [smallest] * 6 + [smallest, 2, -2]
     assert ran(ir.Cast(), [("src", a)], a.shape, "int32").tolist() == expected
     assert ran(ir.Cast(), [("src", a)], a.shape, "bool").tolist() == [True] * 9
-
-
-UNARY = {
-    "abs": np.abs, "ceil": np.ceil, "cos": np.cos, "erf": special.erf, "exp": np.exp, "floor": np.floor,
-    "negative": np.negative, "relu": lambda x: np.where(x < 0, 0, x), "round": np.round,
-    "rsqrt": lambda x: 1 / np.sqrt(x), "sign": np.sign, "sin": np.sin, "sqrt": np.sqrt, "square": np.square,
-    "trunc": np.trunc,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", UNARY)
-def test_functions(name: str) -> None:
-    for shape in ((3, 17, 5), (33333,), (), (2, 0)):
-        x = drawn(shape)
-        x = np.concatenate([x.reshape(-1), SPECIAL]) if len(shape) == 1 else x
-        found = ran(ir.Eltwise(name, 0.0, 0.0), [("src", x)], x.shape)
-        with np.errstate(all="ignore"):
-            expected = UNARY[name](x.astype("float64")).astype("float32")
-        np.testing.assert_allclose(found, expected, rtol=4e-7, atol=1e-44)
-
-
-@pytest.mark.parametrize("name", ["sin", "cos"])
-def test_angles_of_any_size(name: str) -> None:
-    """Those next to whole quarters of a turn, whose sine or cosine has few digits left, and large ones."""
-    quarters = np.arange(-700_000, 700_000, 37) * (np.pi / 2)
-    near = quarters.astype("float32")
-    x = np.concatenate(
-        [near, np.nextafter(near, np.float32(np.inf)), np.logspace(-40, 38, 999, dtype="float32")]
-    )
-    for part in (x, x[np.abs(x) <= 2.0**20], x[:1]):
-        found = ran(ir.Eltwise(name, 0.0, 0.0), [("src", part)], part.shape)
-        np.testing.assert_allclose(found, UNARY[name](part.astype("float64")), rtol=2.5e-7)
-
-
-@pytest.mark.parametrize("layout", ["abcd", "acdb", "dbca"])
-def test_functions_of_other_orders(layout: str) -> None:
-    x = drawn((2, 5, 33, 17))
-    found = ran(ir.Eltwise("erf", 0.0, 0.0), [("src", x)], x.shape, layouts=[layout, "abcd"])
-    np.testing.assert_allclose(found, special.erf(x.astype("f8")), rtol=4e-7)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])

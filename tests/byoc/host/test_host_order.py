@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from host_steps import SPECIAL, ran
 from onnx import TensorProto, helper
-from test_host_kernels import SPECIAL, ran
 
 import tvm_mxplan
 from tvm_mxplan.byoc import registry

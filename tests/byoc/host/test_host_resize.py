@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import tvm
-from test_host_kernels import ran
+from host_steps import ran
 from tvm import relax
 
 import tvm_mxplan

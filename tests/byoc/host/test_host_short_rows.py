@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_host_kernels import ran
+from host_steps import ran
 
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.references.operands import Operands

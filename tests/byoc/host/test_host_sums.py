@@ -9,8 +9,8 @@ import onnx
 import onnxruntime
 import pytest
 import tvm
+from host_steps import ran
 from onnx import TensorProto, helper
-from test_host_kernels import ran
 from tvm import relax
 
 import tvm_mxplan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_host_kernels import drawn, ran
+from host_steps import drawn, ran
 from tvm import relax
 
 import tvm_mxplan

@@ -25,10 +25,8 @@ from . import (  # noqa: E402 (they join the table)
     elementwise,  # noqa: F401
     onnxruntime,  # noqa: F401
     padding,  # noqa: F401
-    places,  # noqa: F401
     quantized,  # noqa: F401
     scaled,  # noqa: F401
-    selection,  # noqa: F401
     shapes,  # noqa: F401
     signal,  # noqa: F401
     sums,  # noqa: F401
@@ -39,3 +37,4 @@ from .axes import cumulative, groups, joins, neighbours, normalization, reductio
 from .flow import control, sequences  # noqa: E402, F401
 from .images import columns, deformable, detection, grids, regions, resize, windows  # noqa: E402, F401
 from .recurrent import layers  # noqa: E402, F401
+from .selection import parts, places  # noqa: E402, F401

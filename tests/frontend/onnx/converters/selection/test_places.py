@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx_models import check, normal, of_node
+from onnx_models import check, model, normal, of_node
 from tvm import relax
 
 from tvm_mxplan.frontend.onnx import import_model
@@ -168,3 +168,18 @@ def test_rows_of_a_named_extent(extent: str) -> None:
         parsed.graph.input[0].type.tensor_type.shape.dim[0].dim_param = extent
     assert ("mxplan.put" in became(parsed)) is (extent == "3")
     check(parsed, {"x": normal(3, 2), "u": normal(1, 2)})
+
+
+def test_places_of_as_many_rows_as_an_input_has() -> None:
+    """A constant that is broadcast to a named extent has no numbers yet."""
+    parsed = model(
+        """agraph (float[3, 4] x, float[n] z) => (float[a, b, c] y)
+        <int64[1, 2] two = {2, 0}, int64[1] last = {2}> {
+            rows = Shape(z)
+            shape = Concat<axis = 0>(rows, last)
+            places = Expand(two, shape)
+            y = Gather(x, places)
+        }"""
+    )
+    assert became(parsed)[-1] == "take"
+    check(parsed, {"x": normal(3, 4), "z": normal(5)})

@@ -8,15 +8,15 @@ import numpy as np
 import onnx
 from tvm import relax, te, tirx
 
-from ....errors import InvalidInputError
-from .. import stock
-from ..dimensions.dims import Dim, compared, divided, expression, product, same, simplified
-from ..dimensions.restate import Demand, demanded, text_of
-from ..node import Emitter, Node, NotTaken
-from ..values import Value, dtype_of, rank_of
-from .numbers import constant
+from .....errors import InvalidInputError
+from ... import stock
+from ...dimensions.dims import Dim, compared, divided, expression, product, same, simplified
+from ...dimensions.restate import Demand, demanded, text_of
+from ...node import Emitter, Node, NotTaken
+from ...values import Value, dtype_of, rank_of
+from ..numbers import constant
+from ..table import converts
 from .places import REDUCTIONS
-from .table import converts
 
 
 @converts("Split")

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 from tvm import relax
 
-from ..dimensions.dims import Dim
-from ..node import Emitter, Node, NotTaken
-from ..values import Value
-from .table import converts
+from ...dimensions.dims import Dim
+from ...node import Emitter, Node, NotTaken
+from ...values import Value
+from ..table import converts
 
 
 @converts("ScatterND")
