@@ -8,6 +8,7 @@ from tvm_mxplan.core.program.dims import (
     OPERATORS,
     Expr,
     Symbol,
+    at_ones,
     evaluate,
     is_static,
     static_shape,
@@ -42,3 +43,10 @@ def test_shapes_of_numbers() -> None:
     assert static_shape((1, 2)) == (1, 2)
     with pytest.raises(ValueError, match=r"shape \(1, n\) has symbolic dimensions"):
         static_shape((1, N))
+
+
+def test_shapes_with_1_for_every_symbol():
+    merged = Expr("*", Expr("*", N, 196), H)
+    window = Expr("+", Expr("//", Expr("-", N, 7), 4), 1)
+    apart = Expr("//", 12, Expr("-", N, H))
+    assert at_ones((N, merged, 3, window, apart)) == [1, 196, 3, 1, 1]

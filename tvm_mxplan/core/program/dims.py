@@ -71,10 +71,14 @@ def evaluate(dim: Dim, symbols: Mapping[str, int]) -> int:
 
 def at_ones(shape: Shape) -> list[int]:
     """The shape with 1 in the place of every symbol, each extent at least 1."""
-    return [
-        dim if isinstance(dim, int) else max(1, evaluate(dim, dict.fromkeys(symbols_of(dim), 1)))
-        for dim in shape
-    ]
+    return [dim if isinstance(dim, int) else _at_ones(dim) for dim in shape]
+
+
+def _at_ones(dim: Dim) -> int:
+    try:
+        return max(1, evaluate(dim, dict.fromkeys(symbols_of(dim), 1)))
+    except ZeroDivisionError:  # by the difference of two symbols
+        return 1
 
 
 def symbols_of(dim: Dim) -> set[str]:

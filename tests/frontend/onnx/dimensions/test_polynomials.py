@@ -66,6 +66,14 @@ def test_a_quotient_that_is_none() -> None:
     assert quotient(m, m) == polynomial(1)
 
 
+def test_one_of_very_many_terms() -> None:
+    parts = [tirx.Var(f"v{at}", "int64") for at in range(60)]
+    total = sum(parts[1:], parts[0])
+    assert polynomial(total) is not None
+    assert polynomial(total * total) is None
+    assert same(total * total, total * total)
+
+
 def test_what_is_no_polynomial() -> None:
     assert polynomial(tirx.Select(N < M, N, M)) is None
     assert polynomial(tirx.truncdiv(N, M)) is None

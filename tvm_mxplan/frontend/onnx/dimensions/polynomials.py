@@ -19,6 +19,8 @@ Monomial = tuple[tuple["Factor", int], ...]
 Polynomial = frozenset[tuple[Monomial, int]]
 """Monomials with coefficients other than 0."""
 NOTHING: Polynomial = frozenset()
+_MOST = 400
+"""Products of as many terms; sizes have a handful."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,10 @@ class Factor:
 
 
 def polynomial(dim: int | tirx.Expr) -> Polynomial | None:
-    """The polynomial of a dimension; None for other than sums, products, floors, remainders and extrema."""
+    """The polynomial of a dimension; None for other than sums, products, floors, remainders and extrema.
+
+    Also for one of more terms than sizes have.
+    """
     if isinstance(dim, int | tirx.IntImm):
         return _number(int(dim))
     if isinstance(dim, tirx.Var):
@@ -40,7 +45,9 @@ def polynomial(dim: int | tirx.Expr) -> Polynomial | None:
     if rule is None:
         return None
     left, right = polynomial(dim.a), polynomial(dim.b)
-    return None if left is None or right is None else rule(left, right)
+    if left is None or right is None or len(left) * len(right) > _MOST:
+        return None
+    return rule(left, right)
 
 
 def expression(terms: Polynomial) -> tirx.Expr:
