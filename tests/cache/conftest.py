@@ -23,7 +23,7 @@ def two_regions() -> onnx.ModelProto:
     shape = (1, 64, 28, 28)
     nodes = [
         helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1] * 4),
-        helper.make_node("Sin", ["a"], ["b"]),
+        helper.make_node("Atan", ["a"], ["b"]),
         helper.make_node("Conv", ["b", "w1"], ["y"], pads=[1] * 4),
     ]
     graph = helper.make_graph(

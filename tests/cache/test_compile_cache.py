@@ -35,7 +35,7 @@ def with_kernels() -> onnx.ModelProto:
     weights = np.random.default_rng(0).standard_normal((17, 3, 3, 3), np.float32)
     nodes = [
         helper.make_node("Conv", ["image", "w"], ["c"]),
-        helper.make_node("Cos", ["c"], ["g"]),
+        helper.make_node("Atan", ["c"], ["g"]),
         helper.make_node("Tanh", ["g"], ["y"]),
     ]
     graph = helper.make_graph(
