@@ -1,5 +1,6 @@
 """Reads and writes by constant indices that are regular: slices, and puts into them.
 
+    take(x, 3, axis=0)                        -> reshape(x[3:4], ...)
     take(x, [[0, 2], [1, 3]], axis=0)         -> permute_dims(reshape(x, (2, 2, ...)), (1, 0, ...))
     gather_nd(x, [[[0, 2], [0, 3]]])          -> x[0:1, 2:4]
     gather_elements(x, [[1, ...]], axis=0)    -> x[1:2]
@@ -68,7 +69,7 @@ def of_regular_places(site: Site, call: relax.Call) -> relax.Expr | None:
     indices = _constant(site, call.args[1])
     if indices is None or indices.size == 0 or shape_of(call) is None or shape_of(call.args[0]) is None:
         return None
-    return rule(site, call, indices)
+    return rule(site, call, indices.astype("int64"))
 
 
 def _constant(site: Site, expr: relax.Expr) -> np.ndarray | None:
@@ -86,7 +87,7 @@ def _constant(site: Site, expr: relax.Expr) -> np.ndarray | None:
 
 def _take(site: Site, call: relax.Call, indices: np.ndarray) -> relax.Expr | None:
     data, dims = call.args[0], _dims(call.args[0])
-    if call.attrs.axis is None or indices.ndim == 0:
+    if call.attrs.axis is None:
         return None
     axis = int(call.attrs.axis) % len(dims)
     places = _places(indices) or _places(_in_rows(indices))

@@ -37,7 +37,7 @@ def main(name: str, door: str) -> dict[str, Any]:
     torch.manual_seed(0)
     try:
         network = architecture(name) if name.startswith(PREFIX) else network_of(name)
-        if name.startswith(PREFIX) and len(_BATCHES[door]) > 1:
+        if name.startswith(PREFIX) and "named" in door:
             network = with_named_axes(network)
         model = calibrated(network.make(), network)
         given = _given(model, network, door)

@@ -82,17 +82,6 @@ def test_constants_are_folded_through_any_operator():
     check(parsed, {"x": normal(1, 3, 8, 8)})
 
 
-def test_a_constant_index_is_one_slice_and_one_outside_is_an_error():
-    text = """agraph (float[2, 5, 3] x) => (float[2, 3] y) <int64 at = {AT}> {
-        y = Gather<axis = 1>(x, at)
-    }"""
-    parsed = model(text.replace("AT", "-2"))
-    assert operators(parsed) == ["strided_slice", "reshape"]
-    check(parsed, {"x": normal(2, 5, 3)})
-    with pytest.raises(InvalidInputError, match=r"node 'y' \(Gather\): index 5 .* expected -5 to 4"):
-        tvm_mxplan.compile(model(text.replace("AT", "5")), "llvm")
-
-
 def test_slices_stop_at_the_ends_that_a_call_has():
     """A table of 6 positions cut to a length that the call tells, and a length past the end."""
     parsed = model(

@@ -8,7 +8,6 @@ import numpy as np
 import onnx
 from tvm import relax, tirx
 
-from ....errors import InvalidInputError
 from .. import stock
 from ..dimensions.agree import common
 from ..dimensions.dims import Dim, divided, expression, not_negative, product, same, simplified
@@ -16,6 +15,7 @@ from ..dimensions.ratios import Ratio
 from ..dimensions.restate import restated
 from ..node import Emitter, Node, NotTaken
 from ..values import Symbols, Value, dtype_of, is_float, rank_of, shape_of, value_of
+from .numbers import constant
 from .table import converts
 
 
@@ -318,30 +318,6 @@ def _clamped(position: Dim, dim: Dim) -> Dim:
     return simplified(tirx.max(tirx.min(at, size), tirx.const(0, "int64")))
 
 
-@converts("Gather")
-def _gather(emitter: Emitter, node: Node) -> Value:
-    """A constant index is one slice; those of a call are checked and counted from the end when it runs."""
-    data, indices = node.input(0), node.input(1)
-    dims = emitter.shape(data)
-    axis = node.attribute("axis", 0) % len(dims)
-    size = dims[axis]
-    if not isinstance(indices, np.ndarray) or not isinstance(size, int):
-        taken = relax.op.take(emitter.tensor(data), emitter.tensor(indices), axis, mode="fast")
-        return emitter.emit(taken)
-    outside = [int(index) for index in indices.reshape(-1) if not -size <= index < size]
-    if outside:
-        raise InvalidInputError(
-            f"{emitter.importer.called(node)}: index {outside[0]} is outside of a dimension of {size}; "
-            f"expected {-size} to {size - 1}"
-        )
-    if indices.ndim == 0:
-        at = int(indices) % size
-        one = emitter.emit(relax.op.strided_slice(emitter.tensor(data), [axis], [at], [at + 1], [1]))
-        return emitter.reshaped(one, [dim for other, dim in enumerate(dims) if other != axis])
-    fixed = np.where(indices < 0, indices + size, indices).astype("int64")
-    return emitter.emit(relax.op.take(emitter.tensor(data), relax.const(fixed, "int64"), axis))
-
-
 _LARGEST_MASK = 1 << 20
 
 
@@ -359,7 +335,6 @@ def _trilu(emitter: Emitter, node: Node) -> Value:
     if len(sizes) == 2 and sizes[0] * sizes[1] <= _LARGEST_MASK:  # libraries choose by a constant
         ones = np.ones(sizes, "bool")
         kept = relax.const(np.triu(ones, diagonal) if upper else np.tril(ones, diagonal))
-        zero = relax.const(np.zeros((), dtype_of(data)), dtype_of(data))
-        return emitter.emit(relax.op.where(kept, emitter.tensor(data), zero))
+        return emitter.emit(relax.op.where(kept, emitter.tensor(data), constant(0, dtype_of(data))))
     # TVM takes 32 bits: no tensor has a diagonal farther out.
     return emitter.emit(operator(emitter.tensor(data), max(-_THE_END, min(diagonal, _THE_END))))

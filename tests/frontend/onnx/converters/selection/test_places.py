@@ -8,6 +8,8 @@ import pytest
 from onnx_models import check, model, normal, of_node
 from tvm import relax
 
+import tvm_mxplan
+from tvm_mxplan.errors import InvalidInputError
 from tvm_mxplan.frontend.onnx import import_model
 from tvm_mxplan.passes.canonicalize import SimplifyInference
 
@@ -150,6 +152,15 @@ def test_windows_side_by_side(indices: list[object], operator: str | None) -> No
     parsed, inputs = made("Gather", normal(2, 6, 3), indices, axis=1)
     assert became(parsed) == ([operator] if operator else [])
     check(parsed, inputs)
+
+
+def test_one_place_is_a_slice_and_one_outside_is_an_error() -> None:
+    parsed, inputs = made("Gather", normal(2, 5, 3), -2, axis=1)
+    assert became(parsed) == ["strided_slice"]
+    check(parsed, inputs)
+    outside, _ = made("Gather", normal(2, 5, 3), [[0], [5]], axis=1)
+    with pytest.raises(InvalidInputError, match=r"\(Gather\): index 5 .* expected -5 to 4"):
+        tvm_mxplan.compile(outside, "llvm")
 
 
 def test_elements_at_places_of_their_own() -> None:

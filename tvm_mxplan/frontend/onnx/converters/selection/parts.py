@@ -16,7 +16,7 @@ from ...node import Emitter, Node, NotTaken
 from ...values import Value, dtype_of, rank_of
 from ..numbers import constant
 from ..table import converts
-from .places import REDUCTIONS
+from .places import reduction_of
 
 
 @converts("Split")
@@ -151,10 +151,10 @@ def _scattered(emitter: Emitter, node: Node) -> Value:
     data, indices, updates = (emitter.tensor(node.input(at)) for at in range(3))
     extents, reached = emitter.shape(data), emitter.shape(indices)
     axis = _axis(emitter, node, node.attribute("axis", 0), len(extents))
-    reduction = REDUCTIONS.get(node.text("reduction", "none"))
+    reduction = reduction_of(node)
     # TVM counts the elements in front of the axis, and those behind it, by the extents of the indices alone.
     inner = [at for at in range(len(extents)) if at not in (0, axis, axis + 1)]
-    if reduction is None or all(same(extents[at], reached[at]) for at in inner):
+    if all(same(extents[at], reached[at]) for at in inner):
         raise NotTaken
 
     def kernel(tensor: te.Tensor, *extents: tirx.Expr) -> te.Tensor:

@@ -10,18 +10,35 @@ from collections.abc import Sequence
 import numpy as np
 from tvm import relax
 
+from .....errors import InvalidInputError
 from ...dimensions.dims import Dim
 from ...node import Emitter, Node, NotTaken
 from ...values import Value
 from ..table import converts
 
 
+@converts("Gather")
+def _gather_along(emitter: Emitter, node: Node) -> Value:
+    """Indices of a call are checked and counted from the end when it runs."""
+    data, indices = emitter.tensor(node.input(0)), node.input(1)
+    axis = node.attribute("axis", 0) % len(emitter.shape(data))
+    size = emitter.shape(data)[axis]
+    if not isinstance(indices, np.ndarray) or not isinstance(size, int):
+        return emitter.emit(relax.op.take(data, emitter.tensor(indices), axis, mode="fast"))
+    outside = indices[(indices < -size) | (indices >= size)]
+    if outside.size:
+        raise InvalidInputError(
+            f"{emitter.importer.called(node)}: index {outside[0]} is outside of a dimension of {size}; "
+            f"expected {-size} to {size - 1}"
+        )
+    return emitter.emit(relax.op.take(data, emitter.tensor(_from_the_front(indices, size)), axis))
+
+
 @converts("ScatterND")
 def _scatter(emitter: Emitter, node: Node) -> Value:
     data, updates = emitter.tensor(node.input(0)), emitter.tensor(node.input(2))
     places = emitter.tensor(_coordinates(node, emitter.shape(data)))
-    reduction = REDUCTIONS[node.text("reduction", "none")]
-    return emitter.emit(relax.op.scatter_nd(data, places, updates, reduction))
+    return emitter.emit(relax.op.scatter_nd(data, places, updates, reduction_of(node)))
 
 
 @converts("GatherND")
@@ -43,13 +60,19 @@ def _gather_elements(emitter: Emitter, node: Node) -> Value:
 def _scatter_elements(emitter: Emitter, node: Node) -> Value:
     data, updates = emitter.tensor(node.input(0)), emitter.tensor(node.input(2))
     axis, indices = _along(node, emitter.shape(data))
-    reduction = REDUCTIONS[node.text("reduction", "none")]
     places = emitter.tensor(indices)
-    return emitter.emit(relax.op.scatter_elements(data, places, updates, axis, reduction))
+    return emitter.emit(relax.op.scatter_elements(data, places, updates, axis, reduction_of(node)))
 
 
-REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "min": "min", "max": "max"}
-"""TVM's names for the ways in which ONNX puts elements on others."""
+def reduction_of(node: Node) -> str:
+    """TVM's name for the way in which a node puts elements on others."""
+    name = node.text("reduction", "none")
+    if name not in _REDUCTIONS:
+        raise NotTaken
+    return _REDUCTIONS[name]
+
+
+_REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "min": "min", "max": "max"}
 
 
 def _coordinates(node: Node, extents: Sequence[Dim]) -> np.ndarray:
@@ -75,6 +98,6 @@ def _along(node: Node, extents: Sequence[Dim]) -> tuple[int, np.ndarray]:
 
 
 def _from_the_front(indices: np.ndarray, extent: Dim) -> np.ndarray:
-    if not isinstance(extent, int) or indices.min() < -extent or indices.max() >= extent:
+    if not isinstance(extent, int) or np.any((indices < -extent) | (indices >= extent)):
         raise NotTaken
     return np.where(indices < 0, indices + extent, indices).astype("int64")
