@@ -14,6 +14,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -79,12 +80,8 @@ def _calls(shape: tuple[int, int, int], taps: int, layouts: Sequence[str]) -> di
         result = np.empty_like(given)
         function(given, result)
         held(name, unpack(result, layout, shape), np.asarray(exact), _MOST)
-        found[name] = _bound(function, given, result)
+        found[name] = partial(function, given, result)
     return found
-
-
-def _bound(function: Callable[..., object], given: np.ndarray, result: np.ndarray) -> Callable[[], object]:
-    return lambda: function(given, result)
 
 
 if __name__ == "__main__":
