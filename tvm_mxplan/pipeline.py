@@ -40,8 +40,8 @@ from .passes.devices import Beside, ChooseDevices, PlaceTensors, TakeHints
 from .passes.dispatch import ChooseAlgorithms, DispatchOperators, WeighCandidates
 from .passes.dispatch.implementations import preference_of
 from .passes.dispatch.weigh_guests import Worth
+from .passes.indices import CheckIndices, CountFromEitherEnd
 from .passes.kernels import (
-    CheckIndices,
     ExactComparisons,
     ExactFunctions,
     InfiniteFills,
@@ -88,6 +88,7 @@ def canonicalize(c: Compilation) -> Passes:
     rows = [RecoverRmsNorms(), RecoverRotary()] if _on_cpu_alone(c) else []
     hints = [TakeHints(c.beside.name)] if c.beside else []
     sizes = [SpecializeSizes(c.batch)] if c.batch else []
+    counted = [CountFromEitherEnd()] if _on_cpu(c) else []  # where indices are checked
     return [
         *sizes,
         relax.transform.ConvertToDataflow(1),
@@ -105,6 +106,7 @@ def canonicalize(c: Compilation) -> Passes:
         RecoverAttention(),
         AttendCaches(),
         FoldConstants(),  # masks that were joined
+        *counted,
         *rows,
         SplitLongSums(),
         relax.transform.CanonicalizeBindings(),
@@ -351,12 +353,13 @@ def build_pipeline(
     made = compilation(backends, options, target, given)
     if not works:
         why = "the target names no library that is here" if not backends else "TVM_MXPLAN_DISABLE is set"
-        noted = [
+        named = [
+            CountFromEitherEnd(),
             NameOperators(),
             made.recorder.before_dispatch(made.preference),
             made.recorder.left_to_tvm(why),
         ]
-        by_tvm = [*noted, CheckIndices(), *_exact_kernels(), relax.get_default_pipeline(target)]
+        by_tvm = [*named, CheckIndices(), *_exact_kernels(), relax.get_default_pipeline(target)]
         return tvm.transform.Sequential(by_tvm, name=NAME)
     if given.tuning is None and options.tunes:
         given = replace(given, tuning=Tuning(options, target))

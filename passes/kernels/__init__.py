@@ -1,6 +1,5 @@
-"""TVM's own kernels, for what regions leave to it: threads, indices, infinities, orders, sums, parameters."""
+"""TVM's own kernels, for what regions leave to it: threads, infinities, orders, sums, parameters."""
 
-from .check_indices import CheckIndices
 from .empty_reductions import EmptyReductions
 from .exact_comparisons import ExactComparisons
 from .exact_functions import ExactFunctions
@@ -14,7 +13,6 @@ from .target_kernels import TargetKernels
 from .wide_sums import WideSums
 
 __all__ = [
-    "CheckIndices",
     "EmptyReductions",
     "ExactComparisons",
     "ExactFunctions",

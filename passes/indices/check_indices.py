@@ -6,16 +6,13 @@ After    checked = R.call_tir(check_indices, (indices,), ...)    -1 is the last 
 
 As ONNX has it: negative indices count from the end, others are errors.  The kernel reads each index once and
 is plain TIR, so it runs wherever the module does.  Constant indices are checked here, and cost nothing later.
-What an importer wrote to count from the end, ``where(i < 0, i + extent, i)``, goes: it would let an index as
-far below zero as twice the extent pass, and the kernel does it anyway.
 ``take`` with another mode says itself what becomes of such indices, and is left alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,97 +23,11 @@ from tvm.script.ir_builder import tirx as T
 
 from tvm_mxplan.errors import InvalidInputError
 
-from ..relax_types import constant_of, make_constant, operator_name
-from .from_the_end import from_the_end
-
-
-class _Unknown(Exception):
-    """A shape that is needed is not known."""
-
+from ..relax_types import constant_of, make_constant
+from .operands import Extents, IndexOperand, UnknownShape, called, index_operands
 
 _OPAQUE = 8
 """Among TVM's kinds of kernels: one that is not fused with others."""
-
-Extents = list[Any]
-"""Numbers of entries that the components of an index run over, integers or symbolic."""
-
-
-@dataclass(frozen=True)
-class _Indices:
-    """One tensor of indices of a call.
-
-    Attributes
-    ----------
-    operand : its place among the call's operands.
-    field : its place in the tuple that the operand is, None for a tensor.
-    extents : one for each component, which stand along the last axis; a single one is for every index.
-    axes : which of the data's axes those are, for messages.
-    """
-
-    operand: int
-    field: int | None
-    extents: Extents
-    axes: list[int]
-
-
-def _take(call: relax.Call) -> list[_Indices]:
-    if str(call.attrs.mode) != "fast":
-        return []
-    shape = _shape(call.args[0])
-    if call.attrs.axis is None:
-        return [_Indices(1, None, [math.prod(shape)], [0])]
-    axis = int(call.attrs.axis) % len(shape)
-    return [_Indices(1, None, [shape[axis]], [axis])]
-
-
-def _elements(call: relax.Call) -> list[_Indices]:
-    data, indices = _shape(call.args[0]), _shape(call.args[1])
-    axis = int(call.attrs.axis) % len(data)
-    for at, (extent, most) in enumerate(zip(indices, data, strict=False)):
-        static = isinstance(extent, int) and isinstance(most, int)
-        if at != axis and static and extent > most:
-            raise InvalidInputError(
-                f"{_name(call)}: indices have {extent} entries on axis {at}, where the data has {most}; "
-                "expected no more"
-            )
-    return [_Indices(1, None, [data[axis]], [axis])]
-
-
-def _gather_nd(call: relax.Call) -> list[_Indices]:
-    return _positions(call, int(call.attrs.batch_dims))
-
-
-def _positions(call: relax.Call, first: int = 0) -> list[_Indices]:
-    data, indices = _shape(call.args[0]), _shape(call.args[1])
-    if not isinstance(indices[-1], int):
-        raise _Unknown
-    axes = list(range(first, first + indices[-1]))
-    if axes and axes[-1] >= len(data):
-        raise InvalidInputError(
-            f"{_name(call)}: an index has {len(axes)} components behind {first} batch axes; "
-            f"expected at most {len(data) - first}"
-        )
-    return [_Indices(1, None, [data[axis] for axis in axes], axes)]
-
-
-def _tensors(call: relax.Call) -> list[_Indices]:
-    """One tensor of indices for each of the data's first axes, in a tuple."""
-    data = _shape(call.args[0])
-    return [
-        _Indices(1, field, [data[field]], [field])
-        for field in range(min(len(call.args[1].ty.fields), len(data)))
-    ]
-
-
-_OPERATORS: dict[str, Callable[[relax.Call], list[_Indices]]] = {
-    "relax.take": _take,
-    "relax.gather_elements": _elements,
-    "relax.scatter_elements": _elements,
-    "relax.gather_nd": _gather_nd,
-    "relax.scatter_nd": _positions,
-    "relax.index_tensor": _tensors,
-    "relax.index_put": _tensors,
-}
 
 
 @tvm.transform.module_pass(opt_level=0, name="CheckIndices")
@@ -133,42 +44,30 @@ class CheckIndices:
         for gvar, function in list(mod.functions.items()):
             if isinstance(function, relax.Function) and "Codegen" not in (function.attrs or {}):
                 checker.builder_.update_func(gvar, checker.visit_expr(function))
-        mod = checker.builder_.get()
-        return relax.transform.DeadCodeElimination()(mod) if checker.simplified else mod
+        return checker.builder_.get()
 
 
 @relax.expr_functor.mutator
 class _Checker(relax.PyExprMutator):
-    def __init__(self, mod: tvm.IRModule) -> None:
-        super().__init__(mod)
-        self.simplified = False
-
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         call = super().visit_call_(call)
-        describe = _OPERATORS.get(call.op.name) if isinstance(call.op, tvm.ir.Op) else None
-        if describe is None:
-            return call
         try:
-            tensors = describe(call)
-        except _Unknown:  # TVM builds no kernel for the operator either
+            tensors = index_operands(call)
+        except UnknownShape:  # TVM builds no kernel for the operator either
             return call
         operands = list(call.args)
         for one in tensors:
             operands[one.operand] = self._with_checked(call, operands[one.operand], one)
         return relax.Call(call.op, operands, call.attrs, call.ty_args, call.span)
 
-    def _with_checked(self, call: relax.Call, operand: relax.Expr, one: _Indices) -> relax.Expr:
+    def _with_checked(self, call: relax.Call, operand: relax.Expr, one: IndexOperand) -> relax.Expr:
         if one.field is None:
             return self._checked(call, operand, one)
         fields = [self.builder_.emit(relax.TupleGetItem(operand, at)) for at in range(len(operand.ty.fields))]
         fields[one.field] = self._checked(call, fields[one.field], one)
         return self.builder_.emit(relax.Tuple(fields))
 
-    def _checked(self, call: relax.Call, indices: relax.Expr, one: _Indices) -> relax.Expr:
-        given = from_the_end(indices, one.extents, self._definition)
-        if given is not None:
-            self.simplified = True
-            indices = given
+    def _checked(self, call: relax.Call, indices: relax.Expr, one: IndexOperand) -> relax.Expr:
         constant = constant_of(indices)
         if constant is not None and all(isinstance(extent, int) for extent in one.extents):
             checked = _checked_constant(call, constant, one)
@@ -181,26 +80,17 @@ class _Checker(relax.PyExprMutator):
         self.builder_.update_func(kernel.args[0], function)
         return self.builder_.emit(kernel)
 
-    def _definition(self, expr: relax.Expr) -> relax.Expr:
-        """Returns the expression that a variable is bound to; the expression itself if it is none."""
-        while isinstance(expr, tvm.ir.Var):
-            value = self.lookup_binding(expr)
-            if value is None:
-                return expr
-            expr = value
-        return expr
 
-
-def _messages(call: relax.Call, one: _Indices) -> tuple[str, ...]:
+def _messages(call: relax.Call, one: IndexOperand) -> tuple[str, ...]:
     """For each component, the words of an index that is out of bounds."""
     return tuple(
-        f"{_name(call)}: an index is out of bounds for axis {axis} of the data, "
+        f"{called(call)}: an index is out of bounds for axis {axis} of the data, "
         f"expected one from -{extent} to {extent - 1 if isinstance(extent, int) else f'{extent} - 1'}"
         for axis, extent in zip(one.axes, one.extents, strict=True)
     )
 
 
-def _checked_constant(call: relax.Call, indices: np.ndarray, one: _Indices) -> np.ndarray:
+def _checked_constant(call: relax.Call, indices: np.ndarray, one: IndexOperand) -> np.ndarray:
     extents = np.array(one.extents if len(one.extents) != 1 else one.extents[0], "int64")
     numbers = indices.astype("int64")
     wrong = (numbers < -extents) | (numbers >= extents)
@@ -236,15 +126,3 @@ def _check(indices: te.Tensor, extents: Sequence[Any], words: tuple[str, ...]) -
         return builder.get()
 
     return te.extern([indices.shape], [indices], body, dtype=[dtype], name="check_indices")
-
-
-def _name(call: relax.Call) -> str:
-    return operator_name(call) or call.op.name.removeprefix("relax.")
-
-
-def _shape(expr: relax.Expr) -> list[Any]:
-    """Extents, as integers where they are known; _Unknown where the shape is not."""
-    shape = getattr(expr.ty, "shape", None)
-    if not isinstance(shape, relax.ShapeExpr):
-        raise _Unknown
-    return [int(dim) if isinstance(dim, tirx.IntImm) else dim for dim in shape.values]

@@ -16,8 +16,8 @@ from tvm import relax
 
 import tvm_mxplan
 from tvm_mxplan.errors import InvalidInputError
-from tvm_mxplan.passes.kernels import CheckIndices
-from tvm_mxplan.passes.kernels.check_indices import _positions
+from tvm_mxplan.passes.indices import CheckIndices
+from tvm_mxplan.passes.indices.operands import _positions
 from tvm_mxplan.passes.region import NameOperators
 
 RANDOM = np.random.default_rng(0)
@@ -232,19 +232,3 @@ def test_more_indices_than_data_along_another_axis() -> None:
 def test_a_module_without_indices_stays_as_it_is() -> None:
     mod = module(lambda x: relax.op.nn.relu(x), ((5, 4), "float32"))
     tvm.ir.assert_structural_equal(CheckIndices()(mod), mod)
-
-
-@pytest.mark.parametrize(("added", "stays"), [(5, False), (4, True)])
-def test_counting_from_the_end_is_seen_for_what_it_is(added: int, stays: bool) -> None:
-    """With another extent it is somebody's own arithmetic."""
-
-    def emit(i: relax.Var) -> relax.Expr:
-        below = relax.op.less(i, relax.const(0, "int64"))
-        return relax.op.take(
-            relax.const(DATA), relax.op.where(below, relax.op.add(i, relax.const(added, "int64")), i), 0
-        )
-
-    mod = module(emit, ((3,), "int64"))
-    assert kernels(mod) == 1
-    assert ("R.where" in CheckIndices()(mod).script()) is stays
-    np.testing.assert_array_equal(run(mod, np.array([0, 3, 2])), DATA[[0, 3, 2]])

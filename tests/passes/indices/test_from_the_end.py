@@ -9,7 +9,7 @@ import pytest
 import tvm
 from tvm import relax, tirx
 
-from tvm_mxplan.passes.kernels.from_the_end import from_the_end
+from tvm_mxplan.passes.indices.from_the_end import from_the_end
 
 N = tirx.Var("n", "int64")
 M = tirx.Var("m", "int64")
@@ -89,6 +89,11 @@ EXTENTS: list[tuple[str, relax.Expr, Sequence[object]]] = [
     ("a shape that is written out", relax.op.shape_to_tensor(relax.ShapeExpr([3, N])), (3, N)),
     ("an axis", relax.op.take(shape(5, N), constant(1), axis=0), (N,)),
     ("an axis from the end", relax.op.take(shape(5, N), constant(-2), axis=0), (5,)),
+    (
+        "an axis as a slice",
+        relax.op.reshape(relax.op.strided_slice(shape(5, N), [0], [1], [2]), relax.ShapeExpr([])),
+        (N,),
+    ),
     ("a cast", relax.op.astype(relax.op.take(shape(5, 6), constant(0), axis=0), "int32"), (5,)),
     ("some axes", relax.op.strided_slice(shape(5, N, 7), [0], [1], [3]), (N, 7)),
     ("every other axis", relax.op.strided_slice(shape(5, N, 7), [0], [0], [3], [2]), (5, 7)),

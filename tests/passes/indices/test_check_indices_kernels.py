@@ -12,7 +12,7 @@ import tvm_ffi
 from tvm import relax, tirx
 
 from tvm_mxplan.errors import InvalidInputError
-from tvm_mxplan.passes.kernels import CheckIndices
+from tvm_mxplan.passes.indices import CheckIndices
 from tvm_mxplan.passes.region import NameOperators
 
 N = tirx.Var("n", "int64")

@@ -13,7 +13,7 @@ import tvm_ffi
 from tvm import relax
 
 from ..canonicalize.rewriter import is_call_to
-from ..relax_types import constant_of, scalar_of
+from ..relax_types import RESHAPES, constant_of, scalar_of
 
 Definition = Callable[[relax.Expr], relax.Expr]
 
@@ -51,7 +51,7 @@ def _numbers(expr: relax.Expr, definition: Definition) -> list[Any] | None:
     if constant is not None:
         return [int(number) for number in constant.reshape(-1)]
     value = definition(expr)
-    if is_call_to(value, "astype"):
+    if is_call_to(value, "astype", *RESHAPES):
         return _numbers(value.args[0], definition)
     if is_call_to(value, "shape_to_tensor"):
         return _extents(definition(value.args[0]))
