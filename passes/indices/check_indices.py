@@ -55,6 +55,8 @@ class _Checker(relax.PyExprMutator):
             tensors = index_operands(call)
         except UnknownShape:  # TVM builds no kernel for the operator either
             return call
+        if not tensors:
+            return call
         operands = list(call.args)
         for one in tensors:
             operands[one.operand] = self._with_checked(call, operands[one.operand], one)
