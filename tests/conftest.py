@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Iterator
@@ -45,10 +46,18 @@ def _apart_from_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         yield
 
 
+@pytest.fixture(scope="session")
+def _folders_of_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Names in one folder: what tmp_path_factory numbers it looks for among all that were made before."""
+    root = tmp_path_factory.mktemp("caches")
+    return (root / str(number) / "cache" for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache_folder(_folders_of_caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for the cache; nothing is there yet."""
-    folder = tmp_path_factory.mktemp("caches") / "cache"
+    folder = next(_folders_of_caches)
+    folder.parent.mkdir()
     monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(folder))
     for name in ("TVM_MXPLAN_CACHE_BYTES", "TVM_MXPLAN_AUTOTUNE"):
         monkeypatch.delenv(name, raising=False)

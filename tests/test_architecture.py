@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import configparser
+import functools
 import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -20,10 +22,17 @@ RUNTIME = ROOT / "byoc" / "runtime"
 FOLDERS = {"tvm_mxplan.passes": ROOT / "passes", "tvm_mxplan.byoc": ROOT / "byoc"}
 
 
-def imports_of(path: Path, package: str) -> set[str]:
+@functools.cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """All nodes of a file's syntax tree."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@functools.cache
+def imports_of(path: Path, package: str) -> frozenset[str]:
     """Absolute names of the modules that a file imports, relative imports resolved against ``package``."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -31,7 +40,7 @@ def imports_of(path: Path, package: str) -> set[str]:
             module = ".".join([*base, *([node.module] if node.module else [])])
             found.add(module)
             found.update(f"{module}.{alias.name}" for alias in node.names)
-    return found
+    return frozenset(found)
 
 
 def files(folder: Path, package: str) -> list[tuple[Path, str]]:
@@ -107,22 +116,29 @@ def test_only_the_registry_imports_a_library() -> None:
     assert knowing == {REGISTRY}
 
 
-def is_named(library: str, text: str) -> bool:
-    """Whether a text has the library's name in it, and not as a part of a longer word."""
-    return re.search(rf"(?<![a-zA-Z]){library}(?![a-zA-Z])", text) is not None
+@functools.cache
+def strings_of(path: Path) -> list[str]:
+    """Strings that code goes by, without prose."""
+    prose = {id(node.value) for node in nodes_of(path) if isinstance(node, ast.Expr)}
+    return [
+        node.value
+        for node in nodes_of(path)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
+    ]
+
+
+def is_one_named(names: Iterable[str], text: str) -> bool:
+    """Whether a text has one of the names in it, and not as a part of a longer word."""
+    return re.search(rf"(?<![a-zA-Z])({'|'.join(names)})(?![a-zA-Z])", text) is not None
 
 
 def test_only_the_registry_names_a_library() -> None:
     """In strings that code goes by; prose, and what users write in targets, is another matter."""
     naming = set()
     for path, _ in EVERYBODY:
-        tree = ast.parse(path.read_text())
-        prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
-            is_name = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
-            others = [library for library in LIBRARIES if library != library_of(path)]
-            if is_name and any(is_named(library, node.value) for library in others):
-                naming.add(path)
+        others = [library for library in LIBRARIES if library != library_of(path)]
+        if any(is_one_named(others, text) for text in strings_of(path)):
+            naming.add(path)
     testing = ROOT / "tvm_mxplan" / "testing"  # the environment of benchmarks, which compare libraries
     targets = ROOT / "tvm_mxplan" / "targets.py"  # TVM's targets have a field of the name "host"
     assert {path for path in naming - {targets} if testing not in path.parents} == {REGISTRY}
@@ -203,17 +219,6 @@ KERNELS = re.compile(
 NEUTRAL = [(path, package) for path, package in EVERYBODY if not library_of(path)]
 
 
-def strings_of(path: Path) -> list[str]:
-    """Strings that code goes by, without prose."""
-    tree = ast.parse(path.read_text())
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    return [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
-    ]
-
-
 def test_only_libraries_know_names_of_kernels() -> None:
     known = [text for path, _ in EVERYBODY if library_of(path) for text in strings_of(path)]
     assert len([text for text in known if KERNELS.search(text)]) > 4, "the words are those that libraries use"
@@ -238,7 +243,7 @@ def test_rooms_of_the_runtime_name_no_library() -> None:
             code = re.sub(r"//[^\n]*", "", path.read_text())
             for text in re.findall(r'"([^"\n]*)"', code):
                 if not text.endswith(".h"):
-                    assert not any(is_named(name, text) for name in names), f"{path} goes by {text!r}"
+                    assert not is_one_named(names, text), f"{path} goes by {text!r}"
 
 
 def test_kinds_of_propagation_stand_in_one_file() -> None:
@@ -252,7 +257,7 @@ RATES = re.compile(r"gflops|gbytes|bandwidth", re.IGNORECASE)
 def rates_in(path: Path) -> list[str]:
     """Names of rates that a file gives a number: defaults, constants, arguments by name."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Assign):
             pairs = [(target, node.value) for target in node.targets]
         elif isinstance(node, ast.AnnAssign):
@@ -314,7 +319,8 @@ def test_a_name_is_of_one_class() -> None:
     for path, _ in EVERYBODY:
         place = path.relative_to(ROOT).as_posix()
         if not place.startswith((*OTHERS_WORDS, *SOLVERS)):
-            for node in ast.parse(path.read_text()).body:
+            (module,) = (node for node in nodes_of(path) if isinstance(node, ast.Module))
+            for node in module.body:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     places.setdefault(node.name, []).append(place)
     assert len(places) > 300, "the classes are found"

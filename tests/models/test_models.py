@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -50,8 +50,16 @@ def network(request: pytest.FixtureRequest) -> Network:
     return Network(request.param, model, tvm_mxplan.compile(model))
 
 
-def networks(*names: object) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("network", names, indirect=True)
+SLOW = ("bvlc_alexnet", "inception_v2", "vgg19", "zfnet512")
+"""Like others of the zoo as a graph, and slower to compile and run."""
+
+
+def networks(*names: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("network", _with_marks(names), indirect=True)
+
+
+def _with_marks(names: Iterable[str], slow: Collection[str] = SLOW) -> list[object]:
+    return [pytest.param(name, marks=pytest.mark.slow if name in slow else ()) for name in names]
 
 
 def assert_numbers_and_coverage(model: onnx.ModelProto, executable: Executable) -> None:
@@ -98,7 +106,7 @@ SMALL = (zoo.TINY, "squeezenet", "shufflenet", "mobilenet_v2", "resnet18", "ince
 LARGE = ("resnet50", "densenet121", "inception_v2", "bvlc_alexnet", "vgg19")
 
 
-@networks(*SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE))
+@pytest.mark.parametrize("network", _with_marks([*SMALL, *LARGE], LARGE), indirect=True)
 def test_exact_to_float32(network: Network) -> None:
     """Against every sum in float64; onnxruntime is held to it too."""
     inputs = zoo.random_inputs(network.model, seed=4)
@@ -137,10 +145,10 @@ def test_the_implementations_are_those_planned_in_a_fresh_process(network: Netwo
     assert loaded == [step.implementation for step in program.steps]
 
 
-BATCHED = [pytest.param(name, marks=pytest.mark.slow if name == "vgg19" else ()) for name in zoo.LIGHT]
+BATCHED = sorted({*zoo.LIGHT, "mobilenet_v2", "resnet18"})
 
 
-@pytest.mark.parametrize("name", [*BATCHED, "mobilenet_v2", "resnet18"])
+@pytest.mark.parametrize("name", _with_marks(BATCHED, {*BATCHED} - {*SMALL}))
 def test_numbers_and_coverage_of_a_batch(name: str) -> None:
     """Kernels are verified where one image is; here the numbers are held to another engine's alone."""
     model = zoo.load(name, batch=2)

@@ -9,6 +9,8 @@ import pytest
 from onnx import helper
 from onnx_models import answers, check, model, normal, of_node, operators
 
+import tvm_mxplan
+
 FAR = 2**63 - 1
 BOUNDS = [
     (5, 2, 1),
@@ -27,16 +29,28 @@ def _sliced(x: np.ndarray, start: int, end: int, step: int) -> np.ndarray:
     return x[:, range(*slice(start, end, step).indices(x.shape[1]))]
 
 
-@pytest.mark.parametrize("bounds", BOUNDS)
-@pytest.mark.parametrize("given", ["", "se", "seat"])
-def test_bounds_of_a_slice(bounds, given):
-    """Known, of the call in part, and all of the call; also such that nothing is between them."""
-    x = normal(4, 7)
+def _slice(x: np.ndarray, bounds: tuple[int, int, int], given: str):
+    """A model with some of start, end, axis and step as inputs, and all its inputs."""
     numbers = dict(zip("seat", (np.array([n]) for n in (*bounds[:2], -1, bounds[2])), strict=True))
     inputs = {"x": x} | {name: numbers.pop(name) for name in given}
-    node = helper.make_node("Slice", ["x", *"seat"], ["y"])
-    (y,) = answers(of_node(node, inputs, numbers), inputs)
+    return of_node(helper.make_node("Slice", ["x", *"seat"], ["y"]), inputs, numbers), inputs
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("given", ["", "se"])
+def test_bounds_of_a_slice(bounds, given):
+    """Known, or of the call in part; also such that nothing is between them."""
+    x = normal(4, 7)
+    (y,) = answers(*_slice(x, bounds, given))
     np.testing.assert_array_equal(y, _sliced(x, *bounds))
+
+
+def test_bounds_of_a_slice_that_are_all_of_the_call():
+    x = normal(4, 7)
+    compiled = tvm_mxplan.compile(_slice(x, BOUNDS[0], "seat")[0], "llvm")
+    for bounds in BOUNDS:
+        (y,) = compiled(**_slice(x, bounds, "seat")[1])
+        np.testing.assert_array_equal(y.numpy(), _sliced(x, *bounds))
 
 
 def test_a_step_larger_than_a_named_dimension():
