@@ -34,6 +34,22 @@ MXPLAN_INLINE Vec Exp(Vec x) {
   return sum * reinterpret_cast<Vec>(low) * reinterpret_cast<Vec>(high);
 }
 
+// 2^x for x up to 0: the whole part of x is added to the exponent of 2^f, where |f| <= 1 / 2. There
+// is none for 2^-127, which becomes 0 as all below it do.  NaN may become a number.
+MXPLAN_INLINE Vec PowerOfTwo(Vec x) {
+  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: leaves a number's integer in the low bits
+  x = x < -127.0F ? Broadcast(-127.0F) : x;
+  const Vec shifted = x + kRound, f = x - (shifted - kRound);
+  // Of Taylor, by pairs of terms as in Exp.
+  const Vec square = f * f;
+  const Vec low_terms = 6.93147181e-1F * f + 1.0F;
+  const Vec middle = 5.55041087e-2F * f + 2.40226507e-1F;
+  const Vec high_terms = 1.33335581e-3F * f + 9.61812911e-3F;
+  const Vec sum = low_terms + square * (middle + square * (high_terms + square * 1.54035304e-4F));
+  return reinterpret_cast<Vec>((reinterpret_cast<Ints>(shifted) << 23) +
+                               reinterpret_cast<Ints>(sum));
+}
+
 // By the power that does not overflow, so that small results stay accurate.
 MXPLAN_INLINE Vec Logistic(Vec x) {
   Vec power = Exp(x < 0 ? x : -x);
@@ -53,17 +69,21 @@ MXPLAN_INLINE Vec Tanh(Vec x) {
 }
 
 // The normal distribution up to x.  Its smaller tail by W. Press et al., Numerical Recipes, erfcc:
-// relative errors below 1.2e-7.
+// relative errors below 1.2e-7, but for rounding the power of e, which is here one of 2.
 MXPLAN_INLINE Vec NormalUpTo(Vec x) {
-  const Vec size = (x < 0 ? -x : x) * 0.707106781F;
-  const Vec t = 1.0F / (1.0F + 0.5F * size);
+  constexpr float kPowers = 1.44269504F;  // log2(e)
+  const Vec size = x < 0 ? -x : x;
+  const Vec t = 1.0F / (1.0F + 0.353553391F * size);
   // Pairs of terms, as in Exp.
   const Vec square = t * t, fourth = square * square;
-  const Vec first = 1.00002368F * t - 1.26551223F - size * size;
-  const Vec second = 0.09678418F * t + 0.37409196F, third = 0.27886807F * t - 0.18628806F;
-  const Vec last = 1.48851587F * t - 1.13520398F, end = 0.17087277F * t - 0.82215223F;
+  const Vec first =
+      1.00002368F * kPowers * t - (1.26551223F * kPowers + 1.0F) - 0.5F * kPowers * size * size;
+  const Vec second = 0.09678418F * kPowers * t + 0.37409196F * kPowers;
+  const Vec third = 0.27886807F * kPowers * t - 0.18628806F * kPowers;
+  const Vec last = 1.48851587F * kPowers * t - 1.13520398F * kPowers;
+  const Vec end = 0.17087277F * kPowers * t - 0.82215223F * kPowers;
   const Vec power = first + square * second + fourth * (third + square * (last + square * end));
-  const Vec tail = 0.5F * t * Exp(power);
+  const Vec tail = t * PowerOfTwo(power);
   return x < 0 ? tail : 1.0F - tail;
 }
 
