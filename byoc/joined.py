@@ -21,7 +21,7 @@ from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.layout.layout_registry import LayoutRegistry, merged
 from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.machine.rates import MachineRates
-from tvm_mxplan.core.program.program import Program, Step, Value
+from tvm_mxplan.core.program.program import Program, Reorder, Step, Value
 from tvm_mxplan.core.program.specialize import typical
 from tvm_mxplan.core.step_facts import StepFacts, reorder_facts
 from tvm_mxplan.errors import UnsupportedError
@@ -123,9 +123,21 @@ class Joined:
     def translate(self, region: relax.Function, name: str) -> Translation:
         guests = {guest.name: Guest(guest.library, _sharing(guest).table) for guest in self._guests}
         program, constants = translate_region(region, name, self._leader.name, self._own.table, guests)
-        finished = self._own.finish(self._handed_over(program), constants)
+        finished = self._own.finish(self._handed_over(self._copied(program)), constants)
         check_numbers(finished.program)
         return finished
+
+    def _copied(self, program: Program) -> Program:
+        """The program with copies, which nobody asked a library about, by the first that has the type."""
+        values = program.values
+
+        def with_library(step: Step) -> Step:
+            if step.library or not isinstance(step.attrs, Reorder):
+                return step
+            source, result = (values[step.operand(role)] for role in ("src", "dst"))
+            return replace(step, library=self._converter(source, source.layout, result.layout) or "")
+
+        return replace(program, steps=tuple(map(with_library, program.steps)))
 
     def _handed_over(self, program: Program) -> Program:
         """The program with the leader's steps that a guest runs faster, and can, given to it."""

@@ -126,3 +126,29 @@ def test_a_guest_gets_the_steps_that_it_runs_faster(monkeypatch: pytest.MonkeyPa
     assert [one.library for one in found.steps] == ["guest", "", ""]
     neither = Joined(Chooser("leader", sharing("r", True)), (Chooser("guest", sharing("r", False)),))  # type: ignore[arg-type]
     assert neither.translate(None, "p").program == program  # type: ignore[arg-type]
+
+
+class Copier(Library):
+    """One that copies float32 by its own code, and any type by a guest's."""
+
+    def describe(self, program: ir.Program) -> Description:
+        known = program.steps[0].library or program.values[0].dtype == "float32"
+        return Description((StepInfo("", 0, 0, "" if known else "no such type"),), ())
+
+
+def test_a_copy_is_of_the_first_library_that_has_its_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = (("float32", "input"), ("float32", "output"), ("bool", "input"), ("bool", "output"))
+    values = tuple(
+        ir.Value(f"v{at}", (2, 3), dtype, kind, "ab")  # type: ignore[arg-type]
+        for at, (dtype, kind) in enumerate(kinds)
+    )
+    pairs = ((0, 1), (2, 3))
+    steps = tuple(
+        ir.Step(f"copy{src}", ir.Reorder(), (ir.Operand("src", src), ir.Operand("dst", dst)))
+        for src, dst in pairs
+    )
+    program = ir.Program("p", values, steps)
+    monkeypatch.setattr("tvm_mxplan.byoc.joined.translate_region", lambda *_: (program, []))
+    both = Joined(Copier("leader", sharing("r", True)), (GUEST,))  # type: ignore[arg-type]
+    found = both.translate(None, "p").program  # type: ignore[arg-type]
+    assert [one.library for one in found.steps] == ["", "guest"]

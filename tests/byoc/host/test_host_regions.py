@@ -242,3 +242,26 @@ def test_a_wrong_kernel_goes_back_to_tvm(expected: np.ndarray, monkeypatch: pyte
     ex = tvm_mxplan.compile(network(), "dnnl, host, llvm", options=options)
     assert ex.report.verification.refused and "select" not in kinds(ex)
     assert (ex(X, ROWS)[0].numpy() == expected).mean() > 0.99
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "uint8"])
+def test_a_mask_that_is_given_back_twice(dtype: str) -> None:
+    """The second time by a copy, of a type that oneDNN need not have."""
+    builder = relax.BlockBuilder()
+    x, y = (relax.Var(name, relax.TensorType((256, 512), "float32")) for name in "xy")
+    weight = relax.const(np.random.default_rng(1).standard_normal((512, 512), np.float32))
+    with builder.function("main", [x, y]):
+        with builder.dataflow():
+            mask = builder.emit(relax.op.greater(x, y))
+            given = mask if dtype == "bool" else builder.emit(relax.op.astype(mask, dtype))
+            chosen = builder.emit(relax.op.where(mask, builder.emit(relax.op.matmul(x, weight)), y))
+            again = builder.emit(relax.op.reshape(given, (4, 64, 512)))
+            result = builder.emit_output(relax.Tuple([given, again, chosen]))
+        builder.emit_func_output(result)
+    ex = tvm_mxplan.compile(builder.get(), options={"cache": "disabled"})
+    assert {"matmul", "compare", "select", "reorder"} <= {*kinds(ex)}
+    a, b = np.random.default_rng(2).standard_normal((2, 256, 512), np.float32)
+    first, second, third = (tensor.numpy() for tensor in ex(a, b))
+    np.testing.assert_array_equal(first, (a > b).astype(dtype))
+    np.testing.assert_array_equal(second, first.reshape(4, 64, 512))
+    np.testing.assert_array_equal(third[a <= b], b[a <= b])
