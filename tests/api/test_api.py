@@ -66,6 +66,7 @@ def close(actual: tvm.runtime.Tensor | np.ndarray, expected: np.ndarray) -> bool
 # --- models in ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_models_from_paths_protos_and_relax(model, x, expected, tmp_path):
     path = tmp_path / "tiny.onnx"
     onnx.save(model, path)

@@ -55,6 +55,7 @@ def test_a_target_names_an_installed_library(tmp_path: Path) -> None:
     assert "mxplan_loops" in done.stdout and loops_backend.IMPLEMENTATION in done.stdout
 
 
+@pytest.mark.slow
 def test_without_it_the_name_is_unknown(tmp_path: Path) -> None:
     done = compiled(tmp_path, "loops, dnnl, llvm")
     assert done.returncode != 0 and "unknown part 'loops'" in done.stderr

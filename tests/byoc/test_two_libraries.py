@@ -138,6 +138,7 @@ def test_what_one_refuses_the_other_gets() -> None:
     assert ex(X)[0].numpy().shape == (2, 5, 9, 7)
 
 
+@pytest.mark.slow
 def test_whole_plans_of_both_are_compared(expected: np.ndarray) -> None:
     options = {"tune": "measure", "tune_for": "energy", "cache": "disabled", "convolutions": "direct"}
     ex = tvm_mxplan.compile(network(), "loops, dnnl, llvm", options=options)

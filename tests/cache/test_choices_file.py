@@ -118,6 +118,7 @@ def test_replayed_choices_are_explained_with_their_costs(tiny, saved):
     assert sum(one.cost_us is not None for decision in cold for one in decision.candidates) > 20
 
 
+@pytest.mark.slow
 def test_measured_choices_are_those_of_the_first_process(tiny, tmp_path, fresh, monkeypatch):
     """A cost that was measured once is not measured again."""
     options = {"tune": "measure", "tune_seconds": 0.5}
@@ -205,6 +206,7 @@ def test_choices_of_every_kind_are_saved_and_read(tmp_path, fresh):
     assert choices_file.SESSION._loaded == made
 
 
+@pytest.mark.slow
 def test_choices_of_other_options_models_and_sessions_are_not_used(tiny, saved, decided):
     load_cache(saved, "mkldnn")
     for model, options in ((tiny, {"layouts": "plain"}), (zoo.load("tiny", batch=2), {})):

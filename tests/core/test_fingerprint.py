@@ -38,6 +38,7 @@ def typed(value: object) -> object:
     return (type(value).__name__, repr(value))
 
 
+@pytest.mark.slow
 @given(PLAIN, PLAIN)
 def test_equal_values_and_no_others_have_equal_digests(a, b):
     assert (digest(("x", a)) == digest(("x", b))) == (typed(a) == typed(b))

@@ -49,6 +49,7 @@ def loaded(request):
     return Loaded(request.param, zoo.load(request.param))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loaded", EVERY, indirect=True)
 def test_model_is_valid_and_answers_depend_on_the_input(loaded):
     model = loaded.model
@@ -67,6 +68,7 @@ def test_model_is_valid_and_answers_depend_on_the_input(loaded):
     assert relative_l2(first, second) > 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loaded", SMALL, indirect=True)
 def test_images_of_a_batch_do_not_meet(loaded):
     """The last one of three is the one that the model alone was asked for."""

@@ -37,6 +37,7 @@ def dense(batch: int, *, drops: bool = False) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
+@pytest.mark.slow
 def test_accumulated_gradients_are_those_of_the_batches_together() -> None:
     loss = "softmax_cross_entropy"
     whole = training.compile(dense(6), loss, training.SGD(0.3, momentum=0.5), **SMALL)

@@ -36,6 +36,7 @@ def test_it_computes_what_direct_sums_do(algorithm, src, outputs, groups):
             assert np.linalg.norm(part(mine)[name] - array) < 2e-5 * np.linalg.norm(array)
 
 
+@pytest.mark.slow
 def test_every_step_agrees_with_its_reference():
     src = (2, 19, 9, 8)
     step = compiled(convolutional(src, (40, 48, 35)), convolutions="winograd_f4", opcheck=True)
@@ -43,6 +44,7 @@ def test_every_step_agrees_with_its_reference():
     assert np.isfinite(step(*batch(src, 0)))  # a step that differs raises
 
 
+@pytest.mark.slow
 def test_costs_choose_it_where_it_pays():
     large, small = ((8, 64, 28, 28), (128, 128)), ((1, 64, 4, 4), (64, 64))
     steps = [compiled(convolutional(src, outputs)) for src, outputs in (large, small)]

@@ -167,6 +167,7 @@ def test_records_are_taken_elsewhere(tiny, measured, cache_folder, no_timer):
         assert ex.report.tuning.chosen == first.report.tuning.chosen
 
 
+@pytest.mark.slow
 def test_changed_plans_in_records_are_refused(tiny, tmp_path):
     """A plan is a region program; one that computes something else is named, and the plan made anew."""
     path = tmp_path / "r.jsonl"
@@ -356,6 +357,7 @@ def test_symbolic_shapes_are_measured_by_operator_alone():
 # --- strategies --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["memory", "energy"])
 def test_strategies_that_count_bytes_time_nothing(tiny, strategy, no_timer):
     no_timer()
@@ -366,6 +368,7 @@ def test_strategies_that_count_bytes_time_nothing(tiny, strategy, no_timer):
     assert (again.plans, sum(again.measured.values())) == (report.plans, 0)
 
 
+@pytest.mark.slow
 def test_memory_is_no_more_than_of_any_policy(tiny):
     chosen = tvm_mxplan.compile(tiny, options={**MEASURE, "tune_for": "memory"})
     values = dict(chosen.report.tuning.plans)

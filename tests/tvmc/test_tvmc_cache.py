@@ -85,6 +85,7 @@ def test_wrong_usage(tvmc, folder, arguments, code, words):
     assert all(word in error for word in words), error
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_used(tvmc, monkeypatch):
     monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", "relative")
     for action in ("list", "verify", "prune", "clear"):

@@ -106,6 +106,7 @@ def test_single_operators_are_chosen_by_name(tvmc, models, tmp_path):
     assert "no operator 'conv2d_1'; the nearest are conv2d_0" in error
 
 
+@pytest.mark.slow
 def test_options_are_numbers_and_words(tvmc, models, tmp_path, monkeypatch):
     monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path / "cache"))
     flags = ("--opt", "tune=measure", "--opt", "tune_seconds=0.5")

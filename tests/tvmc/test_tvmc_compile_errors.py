@@ -161,6 +161,7 @@ def unwritable(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_output_folders_that_cannot_be_written(tvmc, models, tmp_path):
     run = ("run", models / "small.so")
     for folder in (tmp_path / "nowhere", unwritable(tmp_path)):

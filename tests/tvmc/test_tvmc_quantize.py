@@ -134,6 +134,7 @@ def test_data_that_does_not_fit_is_one_line(
     assert not (files / "made.onnx").exists()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_done_is_one_line(files: Path, capfd: pytest.CaptureFixture[str], monkeypatch) -> None:
     assert quantize(files, data=False) == 1
     assert "--data: no calibration data; give an .npz file, or --dynamic" in capfd.readouterr().err

@@ -43,6 +43,7 @@ def train(files: Path, *more: str) -> int:
     return main(["train", str(files / "model.onnx"), *given, "-o", str(files / "out.onnx"), *more])
 
 
+@pytest.mark.slow
 def test_a_model_learns_and_is_written(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
     kept = str(files / "kept.npz")
     validation = ["--validation", str(files / "data.npz"), "--checkpoint", kept]
@@ -63,6 +64,7 @@ def test_a_model_learns_and_is_written(files: Path, capfd: pytest.CaptureFixture
     assert told[-1].endswith("trained for 56 steps")
 
 
+@pytest.mark.slow
 def test_data_that_does_not_fit_is_one_line(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
     np.savez(files / "data.npz", x=np.zeros((9, FEATURES), "float32"))
     assert train(files) == 1

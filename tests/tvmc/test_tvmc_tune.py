@@ -20,6 +20,7 @@ def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path / "cache"))
 
 
+@pytest.mark.slow
 def test_records_are_written_and_compiled_by(tvmc, models, tmp_path, monkeypatch):
     records, library = tmp_path / "records", tmp_path / "m.so"
     result = tvmc("tune", models / "small.onnx", "-o", records)
@@ -38,6 +39,7 @@ def test_records_are_written_and_compiled_by(tvmc, models, tmp_path, monkeypatch
     assert sum(report.measured.values()) == 0
 
 
+@pytest.mark.slow
 def test_records_to_start_from(tvmc, models, tmp_path, monkeypatch):
     assert tvmc("tune", models / "small.onnx", "-o", tmp_path / "a").code == 0
     monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path / "other"))
@@ -58,6 +60,7 @@ def test_budget_and_strategy(tvmc, models, tmp_path):
     assert "tune_trials is given as 3 and as 2" in error
 
 
+@pytest.mark.slow
 def test_quiet(tvmc, models, tmp_path):
     result = tvmc("tune", models / "small.onnx", "-o", tmp_path / "r", "--seconds", "2", "-q")
     assert (result.code, result.out, result.err) == (0, "", "")

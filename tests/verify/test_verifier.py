@@ -137,6 +137,7 @@ def test_a_kernel_of_the_library_that_is_wrong(tmp_path: Path) -> None:
 # --- faults made up --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["winograd", "row_product", "dw:"])
 def test_the_next_best_is_taken(faulty: Callable[[str], Faulty], part: str) -> None:
     model = zoo.load(zoo.TINY)
@@ -201,6 +202,7 @@ def test_nothing_is_checked_twice(faulty: Callable[[str], Faulty], monkeypatch: 
     assert (everything.checked, everything.remembered) == (first.checked, 0)
 
 
+@pytest.mark.slow
 def test_without_a_folder_the_process_remembers(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = zoo.load(zoo.TINY)
     first = verification(tvm_mxplan.compile(model, options={"cache": "disabled"}))
@@ -264,6 +266,7 @@ def test_a_hit_is_verified_already(monkeypatch: pytest.MonkeyPatch) -> None:
     assert verification(everything).checked == verification(first).checked
 
 
+@pytest.mark.slow
 def test_a_kernel_found_wrong_later_makes_older_hits_misses(faulty: Callable[[str], Faulty]) -> None:
     model = zoo.load(zoo.TINY)
     stored = {"cache": "on_compile", "convolutions": "winograd_f4"}

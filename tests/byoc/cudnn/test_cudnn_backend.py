@@ -211,6 +211,7 @@ def test_workspaces_are_planned_in_the_arena(planner: StandIn) -> None:
     assert max(program.arena_bytes for program in programs) >= 100_000
 
 
+@pytest.mark.slow
 def test_a_graph_without_engines_goes_back_to_tvm_with_the_reason(planner: StandIn) -> None:
     planner.error = "no engine builds a plan: nothing fits"
     ex = compiled()

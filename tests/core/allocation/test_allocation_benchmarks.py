@@ -48,6 +48,7 @@ def test_twenty_thousand_buffers() -> None:
     assert plan.height <= 1.01 * plan.lower_bound
 
 
+@pytest.mark.slow
 def test_a_long_chain_needs_no_search() -> None:
     problem = residual_network(2500)
     plan = solve(problem)

@@ -101,6 +101,7 @@ def test_sizes_inside_expressions(case: Named):
         assert relative_l2(ex(*inputs.values())[0].numpy(), expected) <= tolerance(153), sizes
 
 
+@pytest.mark.slow
 def test_upsampling_to_named_sizes_is_offloaded():
     n, h, w = (tirx.Var(name, "int64") for name in "nhw")
     builder = relax.BlockBuilder()
@@ -163,6 +164,7 @@ def _empty_cases() -> list[tuple[str, Callable[[Graph], str], Sequence[Mapping[i
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "build", "names"), _empty_cases(), ids=lambda item: str(item)[:12])
 def test_empty_tensors(kind: str, build: Callable[[Graph], str], names: Sequence[Mapping[int, str]]):
     g = Graph()

@@ -179,6 +179,7 @@ def test_steps_may_be_kept_as_a_graph(planner: StandIn, tmp_path: Path) -> None:
     assert flags(compiled(tmp_path, cuda_graphs=True)) == {1}
 
 
+@pytest.mark.slow
 def test_plans_are_timed_in_a_process_of_their_own() -> None:
     """Without a GPU it has nothing to time; the question is answered, and so is the next one."""
     process = library._stopwatch()

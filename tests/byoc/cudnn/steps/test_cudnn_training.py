@@ -47,6 +47,7 @@ def products(ex: tvm_mxplan.Executable) -> dict[str, int]:
     return {kind: kinds.count(kind) for kind in PRODUCTS}
 
 
+@pytest.mark.slow
 def test_a_step_comes_through_and_travels(planner: StandIn, tmp_path: Path) -> None:
     step = compiled()
     assert step.report.offloaded >= 0.99

@@ -75,6 +75,7 @@ def test_what_stands_on_a_living_value_is_caught():
     assert not np.allclose(y, expected), "the same fault without the watch is silent"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("value", "expected"), [("memory", "memory: step 0"), ("", "ran")])
 def test_the_environment_variable_turns_it_on(tmp_path, value, expected):
     """Read once, when TVM loads the plug-in."""
@@ -150,6 +151,7 @@ def test_a_tail_that_a_step_left_dirty_is_caught():
         run(concat_without_copy(dirty=True), first, last)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiny", "squeezenet"])
 def test_whole_networks_give_the_same_numbers_under_watch(name):
     model = zoo.load(name)

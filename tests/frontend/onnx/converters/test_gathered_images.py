@@ -105,6 +105,7 @@ def test_a_grid_of_an_image_of_one_pixel(size, dtype, corners):
     np.testing.assert_allclose(grid, expected, **({"rtol": 1e-12} if dtype == "float64" else {"atol": 1e-5}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("image", [(1, 1), (1, 4), (4, 1)])
 @pytest.mark.parametrize("mode", ["linear", "nearest"])
 def test_one_pixel_between_the_corners_is_reflected_everywhere(image, mode):

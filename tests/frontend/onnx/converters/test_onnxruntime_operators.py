@@ -227,6 +227,7 @@ def test_group_query_attention() -> None:
     check_all(cases)
 
 
+@pytest.mark.slow
 def test_group_query_attention_with_named_sizes() -> None:
     inputs, order = group_query(1, 4, [4, 4])
     shapes = {

@@ -37,6 +37,7 @@ def graph(
     return helper.make_model(made, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channels", [3, 67, 500])
 @pytest.mark.parametrize("weights", ["uint8", "int8"])
 def test_conv_integer_is_exact_whatever_the_depth(channels, weights):

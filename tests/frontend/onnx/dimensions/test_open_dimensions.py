@@ -113,6 +113,7 @@ def test_ranges_forwards_and_backwards_over_a_dimension():
             np.testing.assert_array_equal(result, wanted)
 
 
+@pytest.mark.slow
 def test_a_skip_connection_over_sizes_that_only_a_call_can_show_to_be_equal():
     """Down by two, up by two, and joined: equal for even sizes only."""
     parsed = constants(

@@ -90,6 +90,7 @@ print(library.isa())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
 def test_other_instruction_sets(isa):
     run_with_less(SCRIPT, isa)
