@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from tvm.script.ir_builder import tirx as T
 from tvm_mxplan.errors import InvalidInputError
 
 from ..relax_types import constant_of, make_constant
-from .operands import Extents, IndexOperand, UnknownShape, called, index_operands
+from .operands import Extents, IndexOperand, UnknownShape, called, with_indices
 
 _OPAQUE = 8
 """Among TVM's kinds of kernels: one that is not fused with others."""
@@ -52,22 +53,12 @@ class _Checker(relax.PyExprMutator):
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         call = super().visit_call_(call)
         try:
-            tensors = index_operands(call)
+            return with_indices(call, partial(self._checked, call), self._field)
         except UnknownShape:  # TVM builds no kernel for the operator either
             return call
-        if not tensors:
-            return call
-        operands = list(call.args)
-        for one in tensors:
-            operands[one.operand] = self._with_checked(call, operands[one.operand], one)
-        return relax.Call(call.op, operands, call.attrs, call.ty_args, call.span)
 
-    def _with_checked(self, call: relax.Call, operand: relax.Expr, one: IndexOperand) -> relax.Expr:
-        if one.field is None:
-            return self._checked(call, operand, one)
-        fields = [self.builder_.emit(relax.TupleGetItem(operand, at)) for at in range(len(operand.ty.fields))]
-        fields[one.field] = self._checked(call, fields[one.field], one)
-        return self.builder_.emit(relax.Tuple(fields))
+    def _field(self, operand: relax.Expr, at: int) -> relax.Expr:
+        return self.builder_.emit(relax.TupleGetItem(operand, at))
 
     def _checked(self, call: relax.Call, indices: relax.Expr, one: IndexOperand) -> relax.Expr:
         constant = constant_of(indices)

@@ -18,31 +18,26 @@ from tvm_mxplan.errors import InvalidInputError
 
 from ..canonicalize.rewriter import Site, rewrite_bindings
 from .from_the_end import from_the_end
-from .operands import UnknownShape, index_operands
+from .operands import IndexOperand, UnknownShape, with_indices
 
 
 def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
+    def as_given(indices: relax.Expr, one: IndexOperand) -> relax.Expr:
+        given = from_the_end(indices, one.extents, site.definition)
+        return indices if given is None else given
+
+    def field(operand: relax.Expr, at: int) -> relax.Expr:
+        written = site.definition(operand)
+        is_written = isinstance(written, relax.Tuple)
+        return written.fields[at] if is_written else site.emit(relax.TupleGetItem(operand, at))
+
+    if not isinstance(value, relax.Call):
+        return None
     try:
-        tensors = index_operands(value)
+        changed = with_indices(value, as_given, field)
     except (UnknownShape, InvalidInputError):  # said later, by the operator's name
         return None
-    operands, changed = list(getattr(value, "args", ())), False
-    for one in tensors:
-        operand = operands[one.operand]
-        fields = [operand] if one.field is None else list(_fields(site, operand))
-        at = one.field or 0
-        given = from_the_end(fields[at], one.extents, site.definition)
-        if given is not None:
-            fields[at], changed = given, True
-            operands[one.operand] = given if one.field is None else site.emit(relax.Tuple(fields))
-    return relax.Call(value.op, operands, value.attrs, value.ty_args, value.span) if changed else None
-
-
-def _fields(site: Site, operand: relax.Expr) -> list[relax.Expr]:
-    written = site.definition(operand)
-    if isinstance(written, relax.Tuple):
-        return list(written.fields)
-    return [site.emit(relax.TupleGetItem(operand, at)) for at in range(len(operand.ty.fields))]
+    return None if changed.same_as(value) else changed
 
 
 @tvm.transform.module_pass(opt_level=0, name="CountFromEitherEnd")

@@ -90,6 +90,9 @@ def _tensors(call: relax.Call) -> list[IndexOperand]:
     ]
 
 
+Change = Callable[[relax.Expr, IndexOperand], relax.Expr]
+Field = Callable[[relax.Expr, int], relax.Expr]
+
 _OPERATORS: dict[str, Callable[[relax.Call], list[IndexOperand]]] = {
     "relax.take": _take,
     "relax.gather_elements": _elements,
@@ -101,19 +104,39 @@ _OPERATORS: dict[str, Callable[[relax.Call], list[IndexOperand]]] = {
 }
 
 
-def index_operands(call: relax.Expr) -> list[IndexOperand]:
-    """Describes the operands of a call that are indices; none for all other expressions.
+def with_indices(call: relax.Call, change: Change, field: Field) -> relax.Call:
+    """The call with what ``change`` makes of each tensor of its indices; itself where all of them stay.
+
+    ``field`` gives one of a tuple's.
 
     Raises
     ------
     UnknownShape : the shape of one of its operands is not known.
     InvalidInputError : the indices do not suit the data, whatever numbers they are.
     """
-    describe = _OPERATORS.get(call.op.name) if isinstance(getattr(call, "op", None), tvm.ir.Op) else None
-    return [] if describe is None else describe(call)
+    describe = _OPERATORS.get(call.op.name) if isinstance(call.op, tvm.ir.Op) else None
+    if describe is None:
+        return call
+    operands, fields = list(call.args), {}
+    for one in describe(call):
+        operand = operands[one.operand]
+        if one.field is None:
+            operands[one.operand] = change(operand, one)
+            continue
+        if one.operand not in fields:
+            count = len(operand.ty.fields)
+            fields[one.operand] = [field(operand, at) for at in range(count)]
+        given = fields[one.operand][one.field]
+        fields[one.operand][one.field] = changed = change(given, one)
+        if not changed.same_as(given):
+            operands[one.operand] = relax.Tuple(fields[one.operand])
+    if all(new.same_as(old) for new, old in zip(operands, call.args, strict=True)):
+        return call
+    return relax.Call(call.op, operands, call.attrs, call.ty_args, call.span)
 
 
 def called(call: relax.Call) -> str:
+    """The operator's name in messages: its own, if it has one already."""
     return operator_name(call) or call.op.name.removeprefix("relax.")
 
 

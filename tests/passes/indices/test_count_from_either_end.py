@@ -111,23 +111,59 @@ def test_nothing_is_counted_twice(name: str, target: str) -> None:
             compiled(np.ascontiguousarray(lowest - number))
 
 
-def test_nothing_is_counted_twice_in_a_region() -> None:
+def _with_ones(x: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    result = x.copy()
+    np.put_along_axis(result, indices, 1.0, 0)
+    return result
+
+
+def _scattered(x: relax.Expr, i: relax.Expr) -> relax.Expr:
+    return relax.op.scatter_elements(x, i, relax.op.ones((200, 500), "float32"), 0)
+
+
+# kind of the step, operator, the shape of its indices, the result in numpy
+IN_REGIONS: dict[str, tuple[str, Emit, tuple[int, ...], Callable[..., np.ndarray]]] = {
+    "take": (
+        "gather",
+        lambda x, i: relax.op.take(x, i, 0),
+        (200,),
+        lambda x, i: x[i],
+    ),
+    "gather_elements": (
+        "gather_elements",
+        lambda x, i: relax.op.gather_elements(x, i, 0),
+        (200, 500),
+        lambda x, i: np.take_along_axis(x, i, 0),
+    ),
+    "scatter_elements": ("scatter_elements", _scattered, (200, 500), _with_ones),
+    "scatter_nd": (
+        "scatter",
+        lambda x, i: relax.op.scatter_nd(x, i, relax.op.ones((200, 500), "float32")),
+        (200, 1),
+        lambda x, i: _with_ones(x, np.broadcast_to(i, (200, 500))),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_REGIONS)
+def test_nothing_is_counted_twice_in_a_region(name: str) -> None:
     """The host library counts indices itself."""
+    kind, emit, shape, right = IN_REGIONS[name]
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType((300, 500), "float32"))
-    indices = relax.Var("i", relax.TensorType((200, 500), "int64"))
+    indices = relax.Var("i", relax.TensorType(shape, "int64"))
     with builder.function("main", [x, indices]):
         with builder.dataflow():
-            picked = builder.emit(relax.op.gather_elements(x, counted(indices, 300), 0))
-            result = builder.emit_output(builder.emit(relax.op.exp(picked)))
+            found = builder.emit(emit(x, counted(indices, 300)))
+            result = builder.emit_output(builder.emit(relax.op.exp(found)))
         builder.emit_func_output(result)
-    compiled = tvm_mxplan.compile(builder.get(), options={"cache": "disabled"})
+    options = {"cache": "disabled", "prefer": {name: "host"}}  # whether it pays or not
+    compiled = tvm_mxplan.compile(builder.get(), options=options)
     (region,) = compiled.report.regions
-    assert "gather_elements" in [step.kind for step in region.steps]
+    assert kind in [step.kind for step in region.steps]
     data = np.random.default_rng(1).standard_normal((300, 500)).astype("float32")
-    given = np.random.default_rng(2).integers(-300, 300, (200, 500))
-    right = np.exp(np.take_along_axis(data, given, 0))
-    np.testing.assert_allclose(compiled(data, given)[0].numpy(), right, rtol=1e-6)
-    given[150, 7] = -301
-    with pytest.raises(InvalidInputError, match="gather_elements_0: an index is out of bounds"):
+    given = np.random.default_rng(2).integers(-300, 300, shape)
+    np.testing.assert_allclose(compiled(data, given)[0].numpy(), np.exp(right(data, given)), rtol=1e-6)
+    given.flat[-7] = -301
+    with pytest.raises(InvalidInputError, match=f"{name}_0: an index is out of bounds"):
         compiled(data, given)
