@@ -14,7 +14,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
 FAMILY = "host"
-_OPERATIONS = {"erf": 40.0, "exp": 25.0, "cos": 30.0, "sin": 30.0}
+_OPERATIONS = {"erf": 40.0, "exp": 25.0, "log": 30.0, "cos": 30.0, "sin": 30.0}
 """Operations of an element, where they may take longer than its bytes."""
 _TOUCHED_OPERATIONS = 2.0
 """Of any element; TVM's kernels take as long to load and store it (``passes/costs/kept_times.py``)."""

@@ -21,7 +21,7 @@ NAME = "mxplan_host"
 
 UNARY = {
     "abs": "abs", "ceil": "ceil", "cos": "cos", "erf": "erf", "exp": "exp", "floor": "floor",
-    "negative": "negative", "nn.relu": "relu", "round": "round", "rsqrt": "rsqrt", "sign": "sign",
+    "log": "log", "negative": "negative", "nn.relu": "relu", "round": "round", "rsqrt": "rsqrt", "sign": "sign",
     "sin": "sin", "sqrt": "sqrt", "square": "square", "trunc": "trunc",
 }  # fmt: skip
 """Algorithms of eltwise steps by operators."""

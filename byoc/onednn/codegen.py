@@ -262,9 +262,10 @@ def _softmax(c: Composite) -> int:
     algorithm = "log_softmax" if "log" in call.op.name else "softmax"
     src, rank = c.value(call.args[0]), len(c.shape)
     axis = int(call.attrs.axis) % rank
-    if axis == rank - 1 or (axis == 1 and rank <= 5):
+    if axis == rank - 1 or (axis == 1 and rank <= 5 and algorithm == "softmax"):
         return c.emit("softmax", ir.Softmax(algorithm, axis), ("src", src))
-    # oneDNN has but reference code for other axes than the last one and an image's channels.
+    # oneDNN has but reference code for other axes than the last one and an image's channels, and our own
+    # kernel of logarithms takes the last one.
     to_last = [dim for dim in range(rank) if dim != axis] + [axis]
     moved = c.builder.plain_copy(c.builder.permute(src, to_last))
     shape = c.builder.values[moved].shape

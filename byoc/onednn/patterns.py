@@ -271,7 +271,7 @@ COMPOSITES: list[Row] = [
     *_operators("leaky_relu", 1, checks.leaky_relu, "nn.leakyrelu"),
     *_operators(
         "eltwise", 1, _accept,
-        "nn.relu", "nn.gelu", "nn.gelu_tanh", "nn.silu", "tanh", "sigmoid", "log",
+        "nn.relu", "nn.gelu", "nn.gelu_tanh", "nn.silu", "tanh", "sigmoid",
         "abs", "sqrt", "square", "negative",
     ),
     # views: no work unless a layout asks for it

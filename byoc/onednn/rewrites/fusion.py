@@ -160,13 +160,20 @@ def _takes_eltwise(graph: Graph, producer: int, integers: IntegerProducts, algor
         return False
     if root and isinstance(root.attrs, _OF_OUR_OWN) and algorithm not in _OWN_FUNCTIONS:
         return False
-    return bool(root) and type(root.attrs) in _BINARY_POST_OPS and len(root.post_ops) < MAX_POST_OPS  # type: ignore[union-attr]
+    return bool(root) and _rule(root.attrs) is not None and len(root.post_ops) < MAX_POST_OPS  # type: ignore[union-attr]
 
 
 def takes_binary(attrs: ir.Attributes, operand: Shape, dst: Shape) -> bool:
     """True if a step of this kind with a result of shape ``dst`` takes ``operand`` as a binary post-op."""
-    rule = _BINARY_POST_OPS.get(type(attrs))
+    rule = _rule(attrs)
     return rule is not None and rule(operand, dst)
+
+
+def _rule(attrs: ir.Attributes) -> Callable[[Shape, Shape], bool] | None:
+    """The rule for operands of binary post-ops; None for steps without any post-ops."""
+    if isinstance(attrs, ir.Softmax) and attrs.algorithm == "log_softmax":
+        return None  # our own kernel has none
+    return _BINARY_POST_OPS.get(type(attrs))
 
 
 # --- rewriting ----------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@
 // Types are known from the signature.  Shapes are those that Python has checked once, with all its
 // rules and messages, and then accepted here; whatever else comes goes back to Python as None.
 //
-// A result is never memory of the caller's: what a function hands through is copied.
+// A result is never memory of the caller's, nor of another result: what a function hands through,
+// or gives back twice, is copied.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>
@@ -36,7 +37,7 @@ struct CallCounters {
   int64_t refused = 0;  // left to Python
   int64_t copied = 0;   // inputs that did not begin where kernels want them
   int64_t held = 0;     // tensors made for such copies
-  int64_t parted = 0;   // results that stood in an input, and got memory of their own
+  int64_t parted = 0;   // results that stood in an input or another result, and got their own memory
 
   ffi::Array<int64_t> List() const { return {calls, refused, copied, held, parted}; }
 };
@@ -67,7 +68,9 @@ class Input {
  public:
   const ffi::Tensor& Take(const ffi::Tensor& given, CallCounters* counters) {
     const DLTensor* from = given.GetDLTensorPtr();
-    is_copy_ = reinterpret_cast<uintptr_t>(DataOf(*from)) % kAlignment != 0;
+    // numpy gives tensors without elements strides of 0, which kernels refuse.
+    is_copy_ = reinterpret_cast<uintptr_t>(DataOf(*from)) % kAlignment != 0 ||
+               ffi::GetDataSize(*from) == 0;
     if (!is_copy_) return given;
     bool fits = held_.defined() && held_.unique() && SameShape(*held_.GetDLTensorPtr(), *from);
     if (!fits) {
@@ -111,6 +114,7 @@ class Caller {
     ffi::Any result;
     main_.CallPacked(views_.data(), static_cast<int32_t>(views_.size()), &result);
     ++counters_.calls;
+    results_.clear();
     return Parted(std::move(result), given);
   }
   CallCounters& counters() { return counters_; }
@@ -120,7 +124,11 @@ class Caller {
   ffi::Any Parted(ffi::Any result, const std::vector<ffi::Tensor>& given) {
     if (auto tensor = result.as<ffi::Tensor>()) {
       const DLTensor* from = tensor->GetDLTensorPtr();
-      if (!StandsInInput(*from, given) || !IsPlain(*from)) return result;
+      if (!IsPlain(*from)) return result;
+      if (!StandsInInput(*from, given) && !StandsInResult(*from)) {
+        results_.push_back(*from);
+        return result;
+      }
       ffi::Tensor copy = NewTensor(*from);
       std::memcpy(copy.data_ptr(), DataOf(*from), ffi::GetDataSize(*from));
       ++counters_.parted;
@@ -143,8 +151,14 @@ class Caller {
     return false;
   }
 
+  bool StandsInResult(const DLTensor& tensor) const {
+    return std::any_of(results_.begin(), results_.end(),
+                       [&](const DLTensor& other) { return Overlap(tensor, other); });
+  }
+
   ffi::Function main_;
   std::vector<Input> inputs_;
+  std::vector<DLTensor> results_;  // of the call that runs, as far as they were looked at
   std::vector<ffi::AnyView> views_;
   CallCounters counters_;
 };

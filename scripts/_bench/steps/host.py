@@ -102,6 +102,7 @@ def cases() -> Iterator[Case]:
         yield Case("cast from bool", (flags,), lambda x: op.astype(x, "float32"))
         yield Case("add of integers", (whole, whole), op.add)
         yield Case("erf", (f32,), op.erf)
+        yield Case("log", (f32,), op.log)
         yield Case("exp", (f32,), op.exp)
         yield Case("cos", (f32,), op.cos)
         yield Case("floor", (f32,), op.floor)

@@ -11,7 +11,7 @@ from tvm_mxplan.core.program import program as ir
 
 UNARY = {
     "abs": np.abs, "ceil": np.ceil, "cos": np.cos, "erf": special.erf, "exp": np.exp, "floor": np.floor,
-    "negative": np.negative, "relu": lambda x: np.where(x < 0, 0, x), "round": np.round,
+    "log": np.log, "negative": np.negative, "relu": lambda x: np.where(x < 0, 0, x), "round": np.round,
     "rsqrt": lambda x: 1 / np.sqrt(x), "sign": np.sign, "sin": np.sin, "sqrt": np.sqrt, "square": np.square,
     "trunc": np.trunc,
 }  # fmt: skip
@@ -39,6 +39,14 @@ def test_angles_of_any_size(name: str) -> None:
     for part in (x, x[np.abs(x) <= 2.0**20], x[:1]):
         found = ran(ir.Eltwise(name, 0.0, 0.0), [("src", part)], part.shape)
         np.testing.assert_allclose(found, UNARY[name](part.astype("float64")), rtol=2.5e-7)
+
+
+def test_logarithms_near_1_keep_their_digits() -> None:
+    near = 1 + np.concatenate([-np.logspace(-7, -0.3, 500), np.logspace(-7, 0, 500)])
+    x = np.concatenate([near, np.logspace(-44, 38, 2000), [0.0, -0.0, -1.0, np.inf, np.nan]]).astype("float32")
+    found = ran(ir.Eltwise("log", 0.0, 0.0), [("src", x)], x.shape)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(found, np.log(x.astype("float64")), rtol=2e-7)
 
 
 @pytest.mark.parametrize("layout", ["abcd", "acdb", "dbca"])

@@ -342,7 +342,6 @@ FUNCTIONS: dict[str, Function] = {
 
 
 OF_POSITIVE: dict[str, Function] = {
-    "R.log(x)": np.log,
     "R.sqrt(x)": np.sqrt,
     "R.nn.gelu_tanh(x)": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
     "R.power(x, R.const(-1.5, 'float32'))": lambda x: x**-1.5,

@@ -50,6 +50,12 @@ def cumulative_sum(attrs: ir.CumulativeSum, operands: Operands) -> Estimate:
     return Estimate(summed(src), gamma(src.shape[attrs.axis]) * summed(np.abs(src)))
 
 
+def _log_softmax(src: Array, axis: int) -> Array:
+    """Rows with an infinity above 0 are no numbers; SciPy has -inf for others of such a row."""
+    distances = src - src.max(axis, keepdims=True)
+    return distances - np.log(np.exp(distances).sum(axis, keepdims=True))
+
+
 def softmax(attrs: ir.Softmax, operands: Operands) -> Estimate:
     src, axis = operands.src, attrs.axis
     below = np.abs(src - src.max(axis, keepdims=True))  # the exponents, rounded once
@@ -62,7 +68,7 @@ def softmax(attrs: ir.Softmax, operands: Operands) -> Estimate:
             relative = UNIT_ROUNDOFF * (below + inside + 4) + _EXP + sums
             return Estimate(value, relative * value + np.finfo(np.float32).tiny)
         case "log_softmax":
-            value = special.log_softmax(src, axis)
+            value = _log_softmax(src, axis)
             weights = np.exp(value)
             inside = UNIT_ROUNDOFF * (weights * below).sum(axis, keepdims=True)
             log_sum = np.abs(value) + below

@@ -17,6 +17,7 @@ enum class Unary : uint8_t {
   kErf,
   kExp,
   kFloor,
+  kLog,
   kNegative,
   kRelu,
   kRound,

@@ -32,6 +32,33 @@ MXPLAN_INLINE float Exp(float x) {
   return p * PowerOfTwo(half) * PowerOfTwo((x == x ? n : 0) - half);
 }
 
+// log(x) = n log(2) + log(1 + f) for x = 2^n (1 + f), where 1 + f is within a factor of sqrt(2) of 1:
+// n is 0 near 1, so that small logarithms keep their digits.  The polynomial is that of S. Moshier's
+// Cephes library.
+MXPLAN_INLINE float Log(float x) {
+  constexpr float kLeast = 1.17549435e-38F;  // of the normal numbers
+  constexpr float kScale = 8388608.0F;       // 2^23
+  constexpr int32_t kRoot = 0x3f3504f3;      // of 1/2
+  const float normal = x < kLeast ? x * kScale : x;
+  const int32_t above = Bits<int32_t>(normal) - kRoot;
+  const float f = Bits<float>((above & 0x007fffff) + kRoot) - 1.0F;
+  const float n = static_cast<float>(above >> 23) - (x < kLeast ? 23.0F : 0.0F);
+  const float square = f * f;
+  float p = 7.0376836292e-2F;
+  p = p * f - 1.1514610310e-1F;
+  p = p * f + 1.1676998740e-1F;
+  p = p * f - 1.2420140846e-1F;
+  p = p * f + 1.4249322787e-1F;
+  p = p * f - 1.6668057665e-1F;
+  p = p * f + 2.0000714765e-1F;
+  p = p * f - 2.4999993993e-1F;
+  p = p * f + 3.3333331174e-1F;
+  const float tail = p * f * square + n * -2.12194440e-4F - 0.5F * square;
+  const float result = (f + tail) + n * 0.693359375F;
+  const float some = x < __builtin_inff() ? result : x;  // infinity, or no number
+  return x > 0 ? some : (x == 0 ? -__builtin_inff() : __builtin_nanf(""));
+}
+
 // erf by a polynomial in x^2 up to 1, and 1 - exp of one in x beyond.
 MXPLAN_INLINE float Erf(float x) {
   const float size = x < 0 ? -x : x;
@@ -70,6 +97,7 @@ MXPLAN_INLINE float Apply(std::integral_constant<Unary, Unary::kExp>, float x) {
 MXPLAN_INLINE float Apply(std::integral_constant<Unary, Unary::kFloor>, float x) {
   return __builtin_floorf(x);
 }
+MXPLAN_INLINE float Apply(std::integral_constant<Unary, Unary::kLog>, float x) { return Log(x); }
 MXPLAN_INLINE float Apply(std::integral_constant<Unary, Unary::kNegative>, float x) { return -x; }
 MXPLAN_INLINE float Apply(std::integral_constant<Unary, Unary::kRelu>, float x) {
   return x < 0 ? 0.0F : x;  // NaN stays
@@ -122,6 +150,7 @@ void UnaryKernel(Unary op, Strided src, Written dst, Extent extent) {
     MXPLAN_CASE(kErf)
     MXPLAN_CASE(kExp)
     MXPLAN_CASE(kFloor)
+    MXPLAN_CASE(kLog)
     MXPLAN_CASE(kNegative)
     MXPLAN_CASE(kRelu)
     MXPLAN_CASE(kRound)

@@ -36,6 +36,7 @@ constexpr Named<Function> kFunctions[] = {
     {"erf", {Unary::kErf, 0.5, true}},
     {"exp", {Unary::kExp, 0.4, false}},
     {"floor", {Unary::kFloor, 0.15, true}},
+    {"log", {Unary::kLog, 0.4, false}},
     {"negative", {Unary::kNegative, 0.15, false}},
     {"relu", {Unary::kRelu, 0.15, true}},
     {"round", {Unary::kRound, 0.15, true}},

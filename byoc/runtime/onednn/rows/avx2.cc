@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #pragma GCC target("avx2,fma")
@@ -10,6 +11,6 @@
 
 namespace mxplan::rows {
 
-Kernels Avx2Kernels() { return Get("rms_normalization:avx2", "rotary:avx2"); }
+Kernels Avx2Kernels() { return Get("rms_normalization:avx2", "rotary:avx2", "log_softmax:avx2"); }
 
 }  // namespace mxplan::rows

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma")
@@ -10,6 +11,6 @@
 
 namespace mxplan::rows {
 
-Kernels Avx512Kernels() { return Get("rms_normalization:avx512", "rotary:avx512"); }
+Kernels Avx512Kernels() { return Get("rms_normalization:avx512", "rotary:avx512", "log_softmax:avx512"); }
 
 }  // namespace mxplan::rows

@@ -4,6 +4,6 @@
 
 namespace mxplan::rows {
 
-Kernels BaseKernels() { return Get("rms_normalization:sse2", "rotary:sse2"); }
+Kernels BaseKernels() { return Get("rms_normalization:sse2", "rotary:sse2", "log_softmax:sse2"); }
 
 }  // namespace mxplan::rows

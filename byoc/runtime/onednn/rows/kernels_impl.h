@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
+#include "onednn/post_ops/apply_impl.h"
 #include "onednn/rows/kernels.h"
 #include "onednn/vectors/lanes_impl.h"
 #include "onednn/vectors/numbers_impl.h"
@@ -12,6 +14,8 @@
 namespace mxplan::rows {
 namespace {
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr int64_t kAddedUp = 32 * kLanes;  // numbers of a row, before their sum joins its sum
 constexpr int64_t kVectors = 4;  // at once, so that no sum waits for the one before
 
 using HalfVec = float __attribute__((vector_size(2 * MXPLAN_LANES)));
@@ -117,6 +121,41 @@ MXPLAN_INLINE void RotatePairs(const Type* src, const float* cosines, const floa
   });
 }
 
+// The first `count` lanes, and -infinity behind them.
+template <int64_t... kLane>
+MXPLAN_INLINE Vec OrNothing(Vec vec, int64_t count, std::integer_sequence<int64_t, kLane...>) {
+  const Ints place = {kLane...};
+  return place < static_cast<int32_t>(count) ? vec : Broadcast(-kInfinity);
+}
+
+// Exponents are those of distances to the largest number, which are all there is near it: the sum is
+// 1 or more, and its logarithm as exact as the sum.
+template <typename From, typename To>
+void LogSoftmax(int64_t count, const void* src, void* dst) {
+  const auto* from = static_cast<const From*>(src);
+  auto* to = static_cast<To*>(dst);
+  auto numbers = [&](const auto& place) {
+    return OrNothing(place.From(from), place.some.count, Lanes());
+  };
+  Vec most = Broadcast(-kInfinity);
+  ForVectors(count, [&](const auto& place) { most = Max(numbers(place), most); });
+  float largest = most[0];
+  for (int64_t i = 1; i < kLanes; ++i) largest = std::max(largest, most[i]);
+  const Vec base = Broadcast(largest);
+  Vec sums{}, some{};  // of the whole row, and of the numbers since it was last added to
+  ForVectors(count, [&](const auto& place) {
+    some += Exp(numbers(place) - base);
+    if (place.at % kAddedUp == 0) {
+      sums += some;
+      some = Vec{};
+    }
+  });
+  const Vec logarithm = Broadcast(std::log(Across(sums + some)));
+  ForVectors(count, [&](const auto& place) {
+    place.To(to, (place.From(from) - base) - logarithm);
+  });
+}
+
 template <typename Type>
 void Rotate(const Rotation& of, const void* src, const float* cosines, const float* sines,
             void* dst) {
@@ -131,12 +170,15 @@ void Rotate(const Rotation& of, const void* src, const float* cosines, const flo
   std::copy(from + of.width, from + of.count, to + of.width);
 }
 
-Kernels Get(const char* normalization, const char* rotation) {
+Kernels Get(const char* normalization, const char* rotation, const char* log_softmax) {
   return {normalization,
           rotation,
+          log_softmax,
           {{Normalize<float, float>, Normalize<float, Short>},
            {Normalize<Short, float>, Normalize<Short, Short>}},
-          {Rotate<float>, Rotate<Short>}};
+          {Rotate<float>, Rotate<Short>},
+          {{LogSoftmax<float, float>, LogSoftmax<float, Short>},
+           {LogSoftmax<Short, float>, LogSoftmax<Short, Short>}}};
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Executables of steps on rows: normalization by the mean square, rotary places; see kernels.h.
+// Executables of steps on rows: normalization by the mean square, rotary places, logarithms of
+// softmax; see kernels.h.
 //
 // Rows are read and written where they stand, in any order of axes whose last one is the innermost.
 #include <omp.h>
@@ -166,6 +167,21 @@ void BuildRotary(StepBuilder* b) {
            at[1]);
   };
   AddRows(b, {"src", "dst", "cosines", "sines"}, work, kernels.rotation);
+}
+
+bool HasOwnLogSoftmax(StepBuilder* b) {
+  return b->Integer("axis") == static_cast<int64_t>(b->Rank("src")) - 1 && b->step().post_ops.empty() &&
+         !b->Refuses(rows::SelectKernels().log_softmax);
+}
+
+void BuildLogSoftmax(StepBuilder* b) {
+  const rows::Kernels kernels = rows::SelectKernels();
+  auto* logarithms = kernels.logarithms[RealOf(b, "src")][RealOf(b, "dst")];
+  auto work = [count = b->Get("src").dims.back(),
+               logarithms](const std::array<char*, kMostOperands>& at) {
+    logarithms(count, at[0], at[1]);
+  };
+  AddRows(b, {"src", "dst"}, work, kernels.log_softmax);
 }
 
 }  // namespace mxplan

@@ -28,6 +28,9 @@ void BuildRmsNormalization(StepBuilder* b);
 void BuildRotary(StepBuilder* b);
 void BuildLrn(StepBuilder* b);
 void BuildSoftmax(StepBuilder* b);
+// Whether the logarithm of a softmax runs in our own kernel, and the step so.
+bool HasOwnLogSoftmax(StepBuilder* b);
+void BuildLogSoftmax(StepBuilder* b);
 void BuildEltwise(StepBuilder* b);
 void BuildBinary(StepBuilder* b);
 void BuildPRelu(StepBuilder* b);

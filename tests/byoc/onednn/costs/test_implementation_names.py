@@ -15,6 +15,9 @@ from tvm_mxplan.byoc.onednn.costs import implementation_named
         ("jit:avx512_core+ref:any", True),
         ("ref:any+jit:avx512_core", True),
         ("jit:avx512_core+jit:uni", False),
+        ("ref_fused_convolution:any:ref:any:jit_dw:avx2", True),
+        ("ref_fused_convolution:any:jit_1x1:avx2:ref:any", True),
+        ("ref_fused_convolution:any:brgconv_1x1:avx2:jit_dw:avx2", False),
         ("brgconv:ref", False),
         ("reference", False),
         ("", False),
@@ -42,6 +45,7 @@ def test_one_slow_primitive_makes_a_step_slow(implementation: str, slow: bool) -
         ("simple:any+jit_1x1:avx512_core+jit:uni", "jit_1x1", "avx512"),
         ("jit:blk+simple:any", "jit", ""),
         ("jit_direct_copy:uni+jit:avx512_core", "jit", "avx512"),
+        ("ref_fused_convolution:any:brgconv_1x1:avx2:jit_dw:avx2", "brgconv_1x1", "avx2"),
         ("", "", ""),
     ],
 )

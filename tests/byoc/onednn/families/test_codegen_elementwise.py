@@ -23,7 +23,6 @@ from tvm_mxplan.passes.region.attached import program_of, regions
         ("R.nn.silu(x)", ir.Eltwise("swish", 1.0, 0.0)),
         ("R.tanh(x)", ir.Eltwise("tanh", 0.0, 0.0)),
         ("R.sigmoid(x)", ir.Eltwise("logistic", 0.0, 0.0)),
-        ("R.log(x)", ir.Eltwise("log", 0.0, 0.0)),
         ("R.abs(x)", ir.Eltwise("abs", 0.0, 0.0)),
         ("R.sqrt(x)", ir.Eltwise("sqrt", 0.0, 0.0)),
         ("R.square(x)", ir.Eltwise("square", 0.0, 0.0)),
