@@ -205,6 +205,11 @@ def _compiled(
             "option memory_budget is of steps of training (tvm_mxplan.training.compile); order=memory "
             "makes arenas of other functions smaller"
         )
+    if options.device_properties is not None and not Path(options.device_properties).is_file():
+        raise InvalidInputError(
+            f"{options.device_properties}: no such file; expected the properties of a GPU, as tvmc "
+            "device-properties -o FILE writes them"
+        )
     stated = TargetText.of(target)
     machine.start_ours()  # it reads the environment, which options come before
     set_capacities(options.primitive_cache, options.weights_cache)
@@ -216,6 +221,7 @@ def _compiled(
     executable = cache.find()
     plans = _plans_on_disk(stated, options) if place is None else []
     if executable is None:
+        machine.check_compiler()
         from .compiler import build
 
         parsed = stated.parsed(place.cpu if place else "")

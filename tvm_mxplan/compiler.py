@@ -18,7 +18,7 @@ from .byoc.backend import Backend, DeviceBackend, DeviceChoice
 from .cache.compile_cache import CompileCache
 from .errors import InvalidInputError, MxplanError, UnsupportedError
 from .execution.executable import METADATA, Executable, TargetDevice, metadata_text
-from .execution.signature import OUTPUTS, KeptState, signature_of
+from .execution.signature import OUTPUTS, KeptState, conditions_of, signature_of
 from .frontend.onnx import import_model, input_names, output_names, read_model
 from .frontend.relax.relax_bounds import bounds_of, check_names
 from .frontend.relax.relax_checks import check_module
@@ -60,7 +60,7 @@ def build(
     engines = _engine_tuning(options, target, progress, records, place)
     backends, target, device, beside = _on_devices(place, target, options, engines)
     tuning = verifier = None
-    if options.tunes and target.libraries and not target.has_gpu and not environment.disabled():
+    if options.tunes and not target.has_gpu:  # where nothing is measured, records are looked at all the same
         tuning = Tuning(options, target.host, progress, records, place)
     if target.libraries and not target.is_gpu and not environment.disabled():
         verifier = verifier_of(options, place)
@@ -78,7 +78,12 @@ def build(
         mod, inputs, outputs, states = keep_states(mod, stated.states, stated.capacity, inputs, outputs)
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
     bounds = bounds_of(mod["main"]) | stated.bounds
-    signature = replace(signature_of(mod["main"], inputs, outputs), bounds=bounds, states=states)
+    signature = replace(
+        signature_of(mod["main"], inputs, outputs),
+        bounds=bounds,
+        states=states,
+        conditions=conditions_of(mod["main"]),
+    )
     works = bool(backends) and not environment.disabled()
     batch = named_batch(mod, bounds, options.batch_sizes) if target.has_gpu and works else None
     rates = wanted_rates(options, place.threads, place.rates, weighs=works and not target.is_gpu)

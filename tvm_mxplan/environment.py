@@ -1,4 +1,7 @@
-"""The one place that reads environment variables; README lists them."""
+"""The one place that reads environment variables; docs/using/options.md lists them.
+
+A variable of ours that says nothing we know is InvalidInputError, never taken for one that is not set.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ Variables that a library reads are among its engine's answers.
 
 def disabled() -> bool:
     """``TVM_MXPLAN_DISABLE=1``: compile as stock TVM does, with no region of ours."""
-    return os.environ.get("TVM_MXPLAN_DISABLE", "0") not in ("", "0")
+    return _is_on("TVM_MXPLAN_DISABLE", unset="0")
 
 
 def autotune() -> str:
@@ -60,12 +63,12 @@ def machine() -> str:
 
 def debug_memory() -> bool:
     """``TVM_MXPLAN_DEBUG=memory``: every run checks each step's memory."""
-    return "memory" in _debug()
+    return "memory" in _checks()
 
 
 def debug_opcheck() -> bool:
     """``TVM_MXPLAN_DEBUG=opcheck``: every call of an executable checks each step's numbers."""
-    return "opcheck" in _debug()
+    return "opcheck" in _checks()
 
 
 def opcheck_folder() -> str | None:
@@ -73,8 +76,27 @@ def opcheck_folder() -> str | None:
     return os.environ.get("TVM_MXPLAN_OPCHECK_DIR") or None
 
 
-def _debug() -> list[str]:
-    return os.environ.get("TVM_MXPLAN_DEBUG", "").split(",")
+def _checks() -> set[str]:
+    """Names of the checks in ``TVM_MXPLAN_DEBUG``."""
+    text = os.environ.get("TVM_MXPLAN_DEBUG", "")
+    named = {word.strip() for word in text.split(",")} - {""}
+    if not named <= {"memory", "opcheck"}:
+        raise InvalidInputError(
+            f"TVM_MXPLAN_DEBUG={text!r}; expected memory, opcheck, or memory,opcheck for both"
+        )
+    return named
+
+
+def check_fewer_threads() -> None:
+    """``TVM_MXPLAN_FEWER_THREADS=0|1``, which the runtime reads by itself: whether that is what it says."""
+    _is_on("TVM_MXPLAN_FEWER_THREADS", unset="1")
+
+
+def _is_on(name: str, unset: str) -> bool:
+    text = os.environ.get(name) or unset
+    if text not in ("0", "1"):
+        raise InvalidInputError(f"{name}={text!r}; expected 0 or 1")
+    return text == "1"
 
 
 def primitive_cache() -> int | None:
@@ -97,18 +119,21 @@ def _count(name: str) -> int | None:
 
 
 def cache_folder() -> Path | None:
-    """``TVM_MXPLAN_CACHE_DIR``, else a folder in the user's cache home; None if it is not absolute."""
+    """``TVM_MXPLAN_CACHE_DIR``, else a folder in the user's cache home; None for a user without a home."""
+    stated = os.environ.get("TVM_MXPLAN_CACHE_DIR")
+    if stated and not os.path.isabs(stated):
+        raise InvalidInputError(f"TVM_MXPLAN_CACHE_DIR={stated!r}; expected an absolute path")
     home = os.environ.get("XDG_CACHE_HOME", "")
-    folder = os.environ.get("TVM_MXPLAN_CACHE_DIR") or os.path.join(
+    folder = stated or os.path.join(
         home if os.path.isabs(home) else os.path.expanduser("~/.cache"), "tvm_mxplan"
     )
     return Path(folder) if os.path.isabs(folder) else None
 
 
 def cache_bytes() -> int:
-    """``TVM_MXPLAN_CACHE_BYTES``: what the cache's files may hold together; 4 GiB if it is no number."""
-    text = os.environ.get("TVM_MXPLAN_CACHE_BYTES", "")
-    return int(text) if text.isdecimal() else 4 << 30
+    """``TVM_MXPLAN_CACHE_BYTES``: what the cache's files may hold together; 4 GiB if unset."""
+    count = _count("TVM_MXPLAN_CACHE_BYTES")
+    return 4 << 30 if count is None else count
 
 
 @contextmanager

@@ -23,6 +23,12 @@ class InternalError(MxplanError, RuntimeError):
     """A mistake of this project's; please report it."""
 
 
+def last_line(error: BaseException) -> str:
+    """The last line that an error has to say, where TVM puts its reason; else its type."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
 def register() -> None:
     """Make these errors pass through TVM's FFI as what they are, from passes, callbacks and the runtime."""
     import tvm_ffi

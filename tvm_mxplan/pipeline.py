@@ -24,6 +24,7 @@ from .passes.borders import MarkState, NoteRowsInPlace, PropagateLayouts, StoreS
 from .passes.canonicalize import (
     AttendCaches,
     FoldConstants,
+    MergeAxes,
     MultiplyEinsums,
     NameSymbols,
     NarrowProducts,
@@ -46,8 +47,10 @@ from .passes.kernels import (
     ExactFunctions,
     InfiniteFills,
     NumbersInOrder,
+    OwnResults,
     ReductionsFromInfinity,
     SerialSmallKernels,
+    TrustedIndices,
     WideSums,
 )
 from .passes.layout import InferLayouts
@@ -108,6 +111,7 @@ def canonicalize(c: Compilation) -> Passes:
         FoldConstants(),  # masks that were joined
         *counted,
         *rows,
+        MergeAxes(),
         SplitLongSums(),
         relax.transform.CanonicalizeBindings(),
     ]
@@ -122,7 +126,7 @@ def tune_dispatch(c: Compilation) -> Passes:
 
 
 def choose_devices(c: Compilation) -> Passes:
-    return [ChooseDevices(c.preference, c.beside, c.machine)] if c.beside else []
+    return [ChooseDevices(c.preference, c.beside, c.machine, c.recorder.journal)] if c.beside else []
 
 
 def dispatch(c: Compilation) -> Passes:
@@ -227,11 +231,13 @@ def dispatch_sizes(c: Compilation) -> Passes:
 
 def _exact_kernels() -> Passes:
     return [
+        OwnResults(),
         ExactComparisons(),
         ExactFunctions(),
         NumbersInOrder(),
         InfiniteFills(),
         ReductionsFromInfinity(),
+        TrustedIndices(),
     ]
 
 
@@ -239,7 +245,7 @@ def lower(c: Compilation) -> Passes:
     reuse, reorder = c.options.memory == "reuse", c.options.order == "memory"
     sums = [] if _on_cpu_alone(c) else [WideSums()]
     beside = c.beside.target if c.beside else None
-    planned = default_pipeline(c.target, reuse, reorder, c.recorder.stored, beside)
+    planned = default_pipeline(c.target, reuse, reorder, c.recorder.stored, beside, c.recorder.journal)
     return [*_exact_kernels(), *sums, planned]
 
 
@@ -353,6 +359,8 @@ def build_pipeline(
     made = compilation(backends, options, target, given)
     if not works:
         why = "the target names no library that is here" if not backends else "TVM_MXPLAN_DISABLE is set"
+        if given.tuning is not None:
+            given.tuning.skipped(f"nothing to tune: {why}")
         named = [
             CountFromEitherEnd(),
             NameOperators(),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import tvm
 from tvm import relax
 
+from .errors import UnsupportedError
+
 NAME = "mxplan"
 
 
@@ -20,8 +22,16 @@ def _mxplan_pipeline(**options: object) -> tvm.transform.Pass:
         from .byoc import registry
         from .options import Options
         from .pipeline import build_pipeline
+        from .targets import GPU, TVM
 
-        target = tvm.target.Target.current(allow_none=True) or tvm.target.Target("llvm")
+        target = tvm.target.Target.current(allow_none=True) or tvm.target.Target(TVM)
+        kind = str(target.kind.name)
+        if kind != TVM:
+            known = ", ".join((*registry.names_beside(GPU), GPU))
+            raise UnsupportedError(
+                f'relax_pipeline="{NAME}" plans for {TVM}, the target is {kind}; for a GPU with CUDA use '
+                f'tvm_mxplan.compile(mod, "{known}", device_properties=FILE)'
+            )
         return build_pipeline(registry.default_planners(), Options.of(options), target)(mod)
 
     return run

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import tvm
+from tvm import relax
+
 from .byoc import registry
 from .byoc.backend import Backend
 from .core.decisions.journal import Journal
@@ -35,9 +38,15 @@ def DispatchOperators(
     journal: Journal | None = None,
     prefer: Mapping[str, str] | None = None,
 ) -> Any:
-    """Puts what the library takes into composites; ``journal`` is told the reasons for the rest."""
+    """Puts what the library takes into composites; ``journal`` is told the reasons for the rest.
+
+    Composites stand in dataflow blocks alone, so what is outside of them is put into some first.
+    """
     preference = preference_of([backend or _default()], first=prefer or {})
-    return dispatch.DispatchOperators(preference, journal)
+    dispatched = dispatch.DispatchOperators(preference, journal)
+    return tvm.transform.Sequential(
+        [relax.transform.ConvertToDataflow(1), dispatched], name="DispatchOperators"
+    )
 
 
 def PartitionRegions() -> Any:

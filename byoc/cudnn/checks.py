@@ -8,12 +8,20 @@ from collections.abc import Mapping
 from tvm import relax
 
 from tvm_mxplan.core.element_types import item_bytes
-from tvm_mxplan.core.program.dims import is_static
+from tvm_mxplan.core.layout.layout import parse_layout, permute_layout, plain_layout
+from tvm_mxplan.core.program.dims import is_static, same_axes, static_shape
 from tvm_mxplan.operators.convolution_gradients import misfit
-from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of, slice_begin
+from tvm_mxplan.passes.relax_types import (
+    dtype_of,
+    is_constant,
+    permutation_of,
+    scalar_of,
+    shape_of,
+    slice_begin,
+)
 
 from .families import pool_gradients
-from .layout_rules import TYPES
+from .layout_rules import TYPES, conversion_calls
 
 Match = Mapping[str, relax.Expr]
 _MOST_AXES = 5
@@ -153,8 +161,9 @@ def _axes(call: relax.Call) -> tuple[list[int], int]:
 
 
 def global_pooling(match: Match) -> str | None:
+    """Of all pixels of an image, its channels in front of them or behind."""
     axes, rank = _axes(match["root"])
-    whole = 3 <= rank <= 5 and axes == list(range(2, rank))
+    whole = 3 <= rank <= 5 and axes in (list(range(2, rank)), list(range(1, rank - 1)))
     return None if whole else f"axes {axes} are not those of an image's pixels"
 
 
@@ -177,11 +186,25 @@ def layer_norm(match: Match) -> str | None:
 def channel_norm(match: Match) -> str | None:
     """Of group and instance normalization."""
     call = match["root"]
-    rank = len(shape_of(call.args[0]))  # type: ignore[arg-type]
+    source = shape_of(call.args[0])
+    rank = len(source)  # type: ignore[arg-type]
     axes = sorted(int(axis) % rank for axis in call.attrs.axes)
-    if int(call.attrs.channel_axis) % rank != 1 or axes != list(range(2, rank)):
+    if int(call.attrs.channel_axis) % rank != 1 or not same_axes(source, axes, range(2, rank)):  # type: ignore[arg-type]
         return f"channel axis {call.attrs.channel_axis} and axes {axes}, expected 1 and all after it"
     return None
+
+
+POWERS = (2.0, 3.0, 4.0)
+"""Exponents of few factors."""
+
+
+def power(match: Match) -> str | None:
+    exponent = scalar_of(match["root"].args[1])
+    if exponent is None or shape_of(match["root"].args[0]) != shape_of(match["root"]):
+        return "an exponent that is no number"
+    if exponent in POWERS or (math.isfinite(exponent) and not float(exponent).is_integer()):
+        return None
+    return f"a power of {exponent:g}: what cuDNN's gives for numbers below 0, it does not say"
 
 
 def clip(match: Match) -> str | None:
@@ -238,3 +261,17 @@ def strided_slice(match: Match) -> str | None:
 def view(match: Match) -> str | None:
     """Of what only moves data: a constant is folded elsewhere."""
     return "a constant" if is_constant(match["root"].args[0]) else None
+
+
+_MOST_CALLS = 16
+"""Calls for one conversion of layouts; TVM's kernel is one for any order."""
+
+
+def permute(match: Match) -> str | None:
+    """Of another order of axes, whose conversion may take several calls of cuDNN's."""
+    shape, order = static_shape(shape_of(match["root"])), permutation_of(match["root"])  # type: ignore[arg-type]
+    source = parse_layout(permute_layout(plain_layout(len(shape)), order)).strides(shape)
+    calls = conversion_calls(shape, source, parse_layout(plain_layout(len(shape))).strides(shape))
+    if calls > _MOST_CALLS:
+        return f"an order of axes whose conversion takes {calls} calls, at most {_MOST_CALLS} are made"
+    return view(match)

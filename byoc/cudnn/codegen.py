@@ -1,6 +1,6 @@
 """Translates each composite: one small function for each name in ``patterns.COMPOSITES``, in one ``table``.
 
-Products with constants are in ``products``.
+Products with constants are in ``products``, those of two tensors in ``families/matmuls``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,8 @@ from tvm_mxplan.byoc.own_operators import gate
 from tvm_mxplan.byoc.rewrites.quantized import composites as quantized
 from tvm_mxplan.byoc.translate import Table
 from tvm_mxplan.core.element_types import numpy_type
-from tvm_mxplan.core.layout.layout import plain_layout, same_bytes
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
-from tvm_mxplan.errors import UnsupportedError
-from tvm_mxplan.operators.attention import Attention, attention_of
 from tvm_mxplan.passes.relax_types import (
     dtype_of,
     is_constant,
@@ -30,103 +27,12 @@ from tvm_mxplan.passes.relax_types import (
     shape_of,
 )
 
+from .checks import POWERS
+from .families import norm_chains
 from .families.batch_norms import batch_norm, batch_norm_backward
+from .families.matmuls import Products
 from .families.pool_gradients import average_backward
-from .products import backward_data, backward_weights, convolution, deconvolution, dense, in_groups
-
-# --- products of two tensors ------------------------------------------------------------------------------
-
-
-class _Products:
-    """Products of two tensors, src [..., M, K] x weights [..., K, N] -> [..., M, N].
-
-    ``exact``: float32 is not rounded to TF32.  cuDNN multiplies in convolutions alone then, which want the
-    rows of src and dst in front of several batches (``in_groups``).
-    """
-
-    def __init__(self, exact: bool) -> None:
-        self._exact = exact
-
-    def matmul(self, c: Composite) -> int:
-        src, weights = (c.builder.align(c.value(arg), len(c.shape)) for arg in c.root.args)
-        order = self._order(c, weights)
-        return _back(c, self._multiply(c, c.builder.permute(src, order), weights), order)
-
-    def attention(self, c: Composite) -> int:
-        """One step in 16 bits; its parts in float32, which cuDNN's attention does not take."""
-        kind = attention_of(c.root)
-        roles = ("src", "key", "value", "mask")
-        operands = [(role, c.value(arg)) for role, arg in zip(roles, c.root.args, strict=False)]
-        if _dtype(c) == "float32":
-            return self._attention_parts(c, kind, dict(operands))
-        # Heads stand in front of rows in operands, behind them in the result, as all that follows wants it.
-        batch, heads, rows, width = c.shape
-        dst = c.builder.step("attention", kind, (batch, rows, heads, width), operands, _dtype(c))
-        return c.builder.permute(dst, (0, 2, 1, 3))
-
-    def _attention_parts(self, c: Composite, kind: Attention, operands: dict[str, int]) -> int:
-        """Scores, their scale, masks and softmax, and the product with values."""
-        heads, rows, _ = static_shape(c.shape)[1:]
-        key = static_shape(c.builder.values[operands["key"]].shape)
-        columns = key[2]
-        if kind.nan_is_zero or (kind.causal == "last" and rows > columns):
-            raise UnsupportedError("attention whose rows may see nothing: a softmax of nothing is NaN")
-        if key[1] != heads:
-            raise UnsupportedError(f"attention of {heads} heads to {key[1]} heads of keys, in float32")
-        order = self._order(c, operands["key"])
-
-        def step(name: str, attrs: ir.Attributes, *reads: tuple[str, int]) -> int:
-            shape = c.builder.values[reads[0][1]].shape
-            return c.builder.step(name, attrs, shape, list(reads), "float32")
-
-        turned = c.builder.permute(operands["key"], (0, 1, 3, 2))
-        scores = self._multiply(c, c.builder.permute(operands["src"], order), turned)
-        scores = step("eltwise", ir.Eltwise("linear", kind.scale, 0.0), ("src", scores))
-        masks = [c.builder.align(operands["mask"], 4)] if "mask" in operands else []
-        if kind.causal != "no":
-            masks.append(c.builder.constant(_causal_mask(rows, columns, kind.causal == "last")))
-        for mask in masks:
-            scores = step("binary", ir.Binary("add"), ("src", scores), ("src1", _stored(c, mask, order)))
-        weights = step("softmax", ir.Softmax("softmax", 3), ("src", scores))
-        return _back(c, self._multiply(c, weights, operands["value"]), order)
-
-    def _order(self, c: Composite, weights: int) -> tuple[int, ...]:
-        """The axes of src and dst as ``_multiply`` wants them."""
-        axes = tuple(range(len(c.shape)))
-        batches = math.prod(static_shape(c.builder.values[weights].shape)[:-2])
-        return (axes[-2], *axes[:-2], axes[-1]) if self._in_groups(c) and batches > 1 else axes
-
-    def _multiply(self, c: Composite, src: int, weights: int) -> int:
-        if self._in_groups(c):
-            return in_groups(c, src, weights)
-        source, factor = (static_shape(c.builder.values[number].shape) for number in (src, weights))
-        batches = np.broadcast_shapes(source[:-2], factor[:-2])
-        shape = (*batches, source[-2], factor[-1])
-        return c.builder.step("matmul", ir.MatMul(), shape, [("src", src), ("weights", weights)], _dtype(c))
-
-    def _in_groups(self, c: Composite) -> bool:
-        return self._exact and _dtype(c) == "float32"
-
-
-def _stored(c: Composite, value: int, order: tuple[int, ...]) -> int:
-    """A value with its axes in another order, stored so."""
-    found = c.builder.permute(value, order)
-    seen = c.builder.values[found]
-    if same_bytes(seen.layout, plain_layout(len(order)), seen.shape):
-        return c.builder.reshape(value, seen.shape)
-    return c.builder.plain_copy(found)
-
-
-def _back(c: Composite, value: int, order: tuple[int, ...]) -> int:
-    """A value whose axes are in another order as it was."""
-    return c.builder.permute(value, [order.index(axis) for axis in range(len(order))])
-
-
-def _causal_mask(rows: int, columns: int, from_the_end: bool) -> np.ndarray:
-    """Zero where a row sees a column, else an infinity below."""
-    last = np.arange(rows) + (columns - rows if from_the_end else 0)
-    hidden = np.arange(columns) > last[:, None]
-    return np.where(hidden, np.float32(-np.inf), np.float32(0))[None, None]
+from .products import backward_data, backward_weights, convolution, deconvolution, dense
 
 
 def _dtype(c: Composite) -> str:
@@ -152,19 +58,22 @@ def _pooling(c: Composite) -> int:
 
 
 def _adaptive_pooling(c: Composite) -> int:
-    return _windows(c, static_shape(c.shape), "avg_exclude_padding")
+    return _windows(c, c.value(c.root.args[0]), static_shape(c.shape), "avg_exclude_padding")
 
 
 def _global_pooling(c: Composite) -> int:
-    shape = static_shape(shape_of(c.root.args[0]))  # type: ignore[arg-type]
-    ones = (*shape[:2], *(1,) * len(shape[2:]))
-    algorithm = "max" if c.root.op.name == "relax.max" else "avg_exclude_padding"
-    return c.builder.reshape(_windows(c, ones, algorithm), c.shape)
-
-
-def _windows(c: Composite, result: tuple[int, ...], algorithm: str) -> int:
-    """A pool of windows that lie side by side and cover the image."""
+    """A pool of one window; what has its channels last is seen as an image that is stored so."""
     src = c.value(c.root.args[0])
+    rank = len(c.builder.values[src].shape)
+    if not bool({-1, rank - 1} & {int(axis) for axis in c.root.attrs.axis}):
+        src = c.builder.permute(src, (0, rank - 1, *range(1, rank - 1)))
+    ones = (*static_shape(c.builder.values[src].shape)[:2], *(1,) * (rank - 2))
+    algorithm = "max" if c.root.op.name == "relax.max" else "avg_exclude_padding"
+    return c.builder.reshape(_windows(c, src, ones, algorithm), c.shape)
+
+
+def _windows(c: Composite, src: int, result: tuple[int, ...], algorithm: str) -> int:
+    """A pool of windows that lie side by side and cover the image."""
     source = static_shape(c.builder.values[src].shape)
     kernel = tuple(i // o for i, o in zip(source[2:], result[2:], strict=True))
     attrs = ir.Pooling(algorithm, kernel, kernel, (0,) * len(kernel), (1,) * len(kernel))
@@ -250,6 +159,19 @@ def _eltwise(c: Composite) -> int:
     return _function(c, c.root.args[0], *ELTWISE.get(operator, (operator, 0.0, 0.0)))
 
 
+def _power(c: Composite) -> int:
+    """A power of few factors as products, whose sign is right; others have a function."""
+    exponent = scalar_of(c.root.args[1])
+    if exponent not in POWERS:
+        return _function(c, c.root.args[0], "pow", 1.0, float(exponent))  # type: ignore[arg-type]
+    square = _function(c, c.root.args[0], "square")
+    if exponent == 3.0:
+        return c.emit("binary", ir.Binary("mul"), ("src", square), ("src1", c.value(c.root.args[0])))
+    if exponent == 4.0:
+        return c.emit("eltwise", ir.Eltwise("square", 0.0, 0.0), ("src", square))
+    return square
+
+
 def _leaky_relu(c: Composite) -> int:
     return _function(c, c.root.args[0], "relu", float(c.root.attrs.alpha))
 
@@ -323,11 +245,13 @@ _TRANSLATE: Table = {
     "softmax": _softmax,
     "layer_norm": _layer_norm,
     "channel_norm": _channel_norm,
+    "norm_chain": lambda c: _rows(c, c.only_param(), norm_chains.columns(c), c.find_scalar("add")),
     **{name: _known(step) for name, step in ACTIVATION_STEPS.items()},
     "hardswish_line": _line("hardswish"),
     "hardsigmoid": _line("hardsigmoid"),
     "elu": _elu,
     "eltwise": _eltwise,
+    "power": _power,
     "leaky_relu": _leaky_relu,
     "clip": _clip,
     "chain": _chain,
@@ -341,5 +265,5 @@ _TRANSLATE: Table = {
 
 def table(exact: bool) -> Table:
     """The functions by composite; ``exact`` where float32 is not to be rounded to TF32."""
-    products = _Products(exact)
+    products = Products(exact)
     return {**_TRANSLATE, "matmul": products.matmul, "attention": products.attention}

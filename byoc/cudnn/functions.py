@@ -3,6 +3,9 @@
 Conversions of layouts, what moves boxes, and softmax have no engines.  Pools have some, but cuDNN 9.19's
 compute bfloat16 wrong on SM 90, and take two and a half times as long for the largest of windows as its
 function does (both seen on an H200, ``docs/figures/cudnn.md``).
+
+A conversion is of any rank: the runtime merges neighbouring axes, and calls cuDNN's function several times
+where more are left than it takes (``layout_rules.conversion_calls``).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ SOFTMAX = "softmax_forward"
 POOLING = "pooling_forward"
 """Names of the functions, in the place of an engine's."""
 _MOST_AXES = 5
+"""Of the images of a pool."""
 
 
 def info(program: ir.Program, step: ir.Step) -> StepInfo | None:
@@ -33,16 +37,14 @@ def info(program: ir.Program, step: ir.Step) -> StepInfo | None:
 def _reorder(program: ir.Program, step: ir.Step) -> StepInfo:
     src, dst = program.values[step.operand("src")], program.values[step.dst]
     error = ""
-    if src.dtype != dst.dtype or src.dtype not in layout_rules.TYPES or len(src.shape) > _MOST_AXES:
-        error = f"{src.dtype} of rank {len(src.shape)} to {dst.dtype}"
+    if src.dtype != dst.dtype or src.dtype not in layout_rules.TYPES:
+        error = f"{src.dtype} to {dst.dtype}"
     return _told(step, TRANSFORM, error, f"{src.layout} {dst.layout}")
 
 
 def _moved(program: ir.Program, step: ir.Step) -> StepInfo:
     """A conversion of each piece to where it stands in the whole, or of a box from there."""
     error = layout_rules.why_not(program, step)
-    if len(program.values[step.dst].shape) > _MOST_AXES:
-        error = f"of rank {len(program.values[step.dst].shape)}"
     layouts = " ".join(program.values[one.value].layout for one in step.operands)
     return _told(step, TRANSFORM, error, f"{step.attrs} {layouts}")
 

@@ -6,6 +6,9 @@ channels are plain.  What is no image stands as it is.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from tvm_mxplan.core.element_types import stored_bytes
 from tvm_mxplan.core.layout.layout import (
     channels_last,
@@ -30,6 +33,8 @@ RULES = LayoutRules(
 )
 _PLAIN = (ir.LayerNormalization, ir.Reduction)
 """Kinds that are asked for plain tensors."""
+_MOST_AXES = 5
+"""Of tensors that cuDNN's conversion of layouts moves in one call."""
 
 
 def filters_layout(rank: int, grouped: bool, transposed: bool = False) -> str:
@@ -101,6 +106,26 @@ def _alone(program: ir.Program, step: ir.Step, last: bool) -> ir.Program:
                 value.name, value.shape, value.dtype, value.kind, channels_last(len(value.shape)), value.index
             )
     return ir.Program(program.name, tuple(values), (step,))
+
+
+def conversion_calls(shape: Sequence[int], src: Sequence[int], dst: Sequence[int]) -> int:
+    """Calls of cuDNN's conversion that move a tensor from strides ``src`` to strides ``dst``.
+
+    Axes that stand one behind the other in both are one axis; each call has the longest ones, as many as it
+    takes (``runtime/cudnn/function_stages.cc``).
+    """
+    merged: list[int] = []
+    before: tuple[int, int] | None = None
+    for axis in sorted(range(len(shape)), key=lambda at: -dst[at]):
+        if shape[axis] == 1:
+            continue
+        inner = src[axis] * shape[axis], dst[axis] * shape[axis]
+        if before == inner:
+            merged[-1] *= shape[axis]
+        else:
+            merged.append(shape[axis])
+        before = src[axis], dst[axis]
+    return math.prod(sorted(merged)[: max(0, len(merged) - _MOST_AXES)])
 
 
 def nbytes(value: ir.Value) -> int:

@@ -30,7 +30,8 @@ _RUNTIME_DISTRIBUTION = "nvidia-cuda-runtime"
 PLANNER = "libmxplan_cudnn_planner.so"
 _SERVE = Path(__file__).resolve().parent / "native" / "serve.py"
 _STOPWATCH = f"import sys; sys.path[:] = sys.argv[1:]; from {__package__} import stopwatch; stopwatch.main()"
-INSTALL = "install tvm_mxplan[cuda]"
+INSTALL = "run scripts/setup test cuda in a checkout"
+"""Installs cuDNN with its headers, then builds the planner beside them: pip's own builds do not see them."""
 
 NO_DRIVER = Path(__file__).resolve().parent / "no_driver" / "libmxplan_no_driver.so"
 _COMPILER = (
@@ -89,7 +90,7 @@ def why_not() -> str:
     if not version():
         return f"{DISTRIBUTION} is not installed; {INSTALL}"
     if not planner_path().exists():
-        return f"{planner_path().name} is not built; {INSTALL} and build tvm_mxplan again"
+        return f"{planner_path().name} is not built; {INSTALL}"
     return ""
 
 

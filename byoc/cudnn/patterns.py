@@ -30,7 +30,7 @@ from tvm_mxplan.operators.pooling_gradients import ADAPTIVE_BACKWARD, AVERAGE_BA
 
 from . import checks
 from .checks import Match
-from .families import batch_norms
+from .families import batch_norms, norm_chains
 
 NAME = "mxplan_cudnn"
 Probe = Callable[[relax.transform.PatternCheckContext, str], str | None]
@@ -155,6 +155,8 @@ COMPOSITES: list[Row] = [
     *[Row(name, pattern, check, False) for name, pattern, check, _ in ACTIVATIONS],
     Row("matmul", _single(["matmul"], 2), checks.matmul),
     Row("attention", _attention, _accept),
+    Row("norm_chain", norm_chains.by_variance, norm_chains.why_not),
+    Row("norm_chain", norm_chains.by_squares, norm_chains.why_not),
     Row("pooling", _single(_spatial("nn.max_pool{}d") + _spatial("nn.avg_pool{}d"), 1), checks.pooling),
     Row("adaptive_pooling", _single(_spatial("nn.adaptive_avg_pool{}d"), 1), checks.adaptive_pooling),
     Row("global_pooling", _single(["mean", "max"], 1), checks.global_pooling),
@@ -163,6 +165,7 @@ COMPOSITES: list[Row] = [
     Row("layer_norm", _single(["nn.layer_norm"], 3), checks.layer_norm),
     Row("channel_norm", _single(["nn.group_norm", "nn.instance_norm"], 3), checks.channel_norm),
     Row("leaky_relu", _single(["nn.leakyrelu"], 1), _accept, False),
+    Row("power", _single(["power"], 2), checks.power),
     Row("clip", _single(["clip"], 3), checks.clip, False),
     *[Row("chain", _behind(_any, roles), checks.chain) for roles in _CHAINS],
     Row("eltwise", _single([*ELTWISE, "exp"], 1), _accept, False),
@@ -171,7 +174,7 @@ COMPOSITES: list[Row] = [
     Row("concat", _single(["concat"], 1), checks.concat, False),
     Row("reshape", _single(["reshape"], 2), checks.view, False),
     Row("reshape", _single(["squeeze", "expand_dims", "flatten", "nn.batch_flatten"], 1), checks.view, False),
-    Row("permute", _single(["permute_dims"], 1), checks.view, False),
+    Row("permute", _single(["permute_dims"], 1), checks.permute, False),
 ]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import ml_dtypes
 import numpy as np
 from tvm import relax
 
@@ -23,6 +24,9 @@ from tvm_mxplan.operators.convolution_gradients import Window
 from tvm_mxplan.passes.relax_types import constant_of, is_constant, permutation_of
 
 from .layout_rules import filters_layout
+
+_ROUNDED = 0.501
+"""Of the distance between two numbers of a type, as rounding to the nearest changes one at most."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ def convolution(c: Composite) -> int:
         else:
             read = _turned(c, c.value(given), groups)
         return _emit(c, made, src, read, parts, static_shape(c.shape))
-    scaled = _scaled(filters, parts.scale.reshape(-1, 1))
+    scaled = _scaled(filters, parts.scale.reshape(-1, 1), (filters.shape[0], 1, 1))
     return _emit(c, made, src, stored_filters(c, scaled, groups), parts, static_shape(c.shape))
 
 
@@ -83,8 +87,10 @@ def deconvolution(c: Composite) -> int:
     if filters is None:
         varying = _turned(c, c.value(parts.product.args[1]), groups, True)
         return _emit(c, made, src, varying, parts, static_shape(c.shape))
-    scale = np.repeat(parts.scale.reshape(groups, -1), filters.shape[0] // groups, axis=0)
-    stored = stored_filters(c, _scaled(filters, scale), groups, True)
+    inputs = filters.shape[0] // groups
+    scale = np.repeat(parts.scale.reshape(groups, -1), inputs, axis=0)
+    scaled = _scaled(filters, scale, (groups, inputs, filters.shape[1]))
+    stored = stored_filters(c, scaled, groups, True)
     return _emit(c, made, src, stored, parts, static_shape(c.shape))
 
 
@@ -130,7 +136,7 @@ def dense(c: Composite) -> int:
     if whole:
         filters = _of_integers(c, factor, turned, 1 - order.index(int(factor.attrs.axis) % 2), 1)
     else:
-        filters = stored_filters(c, _scaled(turned, parts.scale.reshape(-1, 1)), 1)
+        filters = stored_filters(c, _scaled(turned, parts.scale.reshape(-1, 1), (columns, 1, 1)), 1)
     dst = _emit(c, attrs, src, filters, parts, (rows, columns, 1, 1))
     return c.builder.reshape(dst, shape)
 
@@ -166,16 +172,29 @@ def _filters(c: Composite, parts: _Parts) -> np.ndarray | None:
     return constant_of(c.definition(parts.product.args[1]))
 
 
-def _scaled(filters: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Filters [A, B, ...] times numbers [A, B], or [A, 1], rounded once."""
+def _scaled(filters: np.ndarray, scale: np.ndarray, parts: tuple[int, int, int]) -> np.ndarray:
+    """Filters [A, B, ...] times numbers [A, B], or [A, 1], rounded once.
+
+    ``parts`` are extents of [groups or channels, ..., channels of a group]: those of a channel of the result
+    are rounded by as much as numbers of the type are, or stay as they are, and so does what scales them.
+    """
     if (scale == 1).all():
         return filters
     numbers = scale.reshape(*scale.shape, *(1,) * (filters.ndim - 2))
     with np.errstate(over="ignore"):
-        scaled = (filters.astype("float64") * numbers).astype(filters.dtype)
-    if np.isfinite(scaled).all() or not np.isfinite(filters).all():
+        exact = filters.astype("float64") * numbers
+        scaled = exact.astype(filters.dtype)
+    if not np.isfinite(filters).all():
         return scaled
-    raise UnsupportedError(f"filters times their scale leave the range of {filters.dtype}")
+    if not np.isfinite(scaled).all():
+        raise UnsupportedError(f"filters times their scale leave the range of {filters.dtype}")
+    lost, whole = (
+        np.linalg.norm(one.reshape(*parts, -1).swapaxes(1, 2).reshape(parts[0], parts[2], -1), axis=-1)
+        for one in (scaled - exact, exact)
+    )
+    if (lost > _ROUNDED * float(ml_dtypes.finfo(filters.dtype).eps) * whole).any():
+        raise UnsupportedError(f"filters times their scale are too small for the digits of {filters.dtype}")
+    return scaled
 
 
 def stored_filters(c: Composite, filters: np.ndarray, groups: int, transposed: bool = False) -> int:

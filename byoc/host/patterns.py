@@ -21,8 +21,8 @@ NAME = "mxplan_host"
 
 UNARY = {
     "abs": "abs", "ceil": "ceil", "cos": "cos", "erf": "erf", "exp": "exp", "floor": "floor",
-    "log": "log", "negative": "negative", "nn.relu": "relu", "round": "round", "rsqrt": "rsqrt", "sign": "sign",
-    "sin": "sin", "sqrt": "sqrt", "square": "square", "trunc": "trunc",
+    "log": "log", "negative": "negative", "nn.relu": "relu", "round": "round", "rsqrt": "rsqrt",
+    "sign": "sign", "sin": "sin", "sqrt": "sqrt", "square": "square", "trunc": "trunc",
 }  # fmt: skip
 """Algorithms of eltwise steps by operators."""
 BINARY = {

@@ -12,7 +12,7 @@ from tvm import relax
 
 from tvm_mxplan.byoc.activations import check_threshold
 from tvm_mxplan.core.long_sums import fits, terms_at_once
-from tvm_mxplan.core.program.dims import Shape, is_static
+from tvm_mxplan.core.program.dims import Shape, is_static, same_axes
 from tvm_mxplan.operators.convolution_gradients import misfit
 from tvm_mxplan.passes.relax_types import dtype_of, is_constant, scalar_of, shape_of, slice_begin
 
@@ -224,7 +224,7 @@ def channel_normalization(match: Match) -> str | None:
     source = shape_of(call.args[0])
     rank = len(source)  # type: ignore[arg-type]
     axes = sorted(int(axis) % rank for axis in call.attrs.axes)
-    if int(call.attrs.channel_axis) % rank != 1 or axes != list(range(2, rank)):
+    if int(call.attrs.channel_axis) % rank != 1 or not same_axes(source, axes, range(2, rank)):  # type: ignore[arg-type]
         return f"channel axis {call.attrs.channel_axis} and axes {axes}, expected 1 and all after it"
     return None if is_static(source[1:]) else "symbolic channels or extents"  # type: ignore[index]
 

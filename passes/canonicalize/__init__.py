@@ -2,6 +2,7 @@
 
 from .attention import AttendCaches, RecoverAttention, RecoverRotary
 from .fold_constants import FoldConstants
+from .merge_axes import MergeAxes
 from .multiply_einsums import MultiplyEinsums
 from .name_symbols import NameSymbols
 from .narrow_products import NarrowProducts
@@ -15,6 +16,7 @@ from .widen_floats import WidenFloats
 __all__ = [
     "AttendCaches",
     "FoldConstants",
+    "MergeAxes",
     "MultiplyEinsums",
     "NameSymbols",
     "NarrowProducts",

@@ -5,7 +5,8 @@ After    gv = R.add(x, const[1, 64, 1, 1])
 
 TVM's own ``FoldConstant`` compiles and runs a function for each binding, which takes most of a minute on
 a ResNet.  Only the operators that importers wrap around parameters are folded here.  A transposed matrix is
-left alone, since a library reads it as it stands, and so is a broadcast, which operators do themselves.  TVM
+left alone, since a library reads it as it stands, and so is a broadcast, which operators do themselves.  Rows
+that are taken of a table of integers are dequantised by themselves, or else all of the table would be.  TVM
 folds the rest later, and with it what has no result that every processor agrees on: integers divided by zero,
 and real numbers cast to integers that cannot hold them.
 """
@@ -113,7 +114,22 @@ def numbers_of(site: Site, expr: relax.Expr) -> np.ndarray | None:
     return None
 
 
+def _taken(site: Site, call: relax.Call) -> relax.Expr | None:
+    """Elements of constant integers dequantised behind ``take``, where they have one scale."""
+    table = site.definition(call.args[0])
+    if not is_call_to(table, "dequantize") or str(call.attrs.mode) == "nan":
+        return None
+    numbers = [constant_of(number) for number in table.args[1:]]
+    if not is_constant(table.args[0]) or any(one is None or one.size != 1 for one in numbers):
+        return None
+    integers = site.emit(relax.Call(call.op, [table.args[0], call.args[1]], call.attrs))
+    numbers = [make_constant(one.reshape(())) for one in numbers]  # type: ignore[union-attr]
+    return relax.op.dequantize(integers, *numbers, axis=-1, out_dtype=table.attrs.out_dtype)
+
+
 def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
+    if is_call_to(value, "take") and not is_constant(value.args[1]):
+        return _taken(site, value)
     if not is_call_to(value, *_EVALUATE):
         return None
     tensors = [arg for arg in value.args if not isinstance(arg.ty, relax.ShapeType)]

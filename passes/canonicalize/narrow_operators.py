@@ -29,7 +29,7 @@ MOVING = SELECTING | _named(
 )
 DECIDING = _named(
     *("floor", "ceil", "round", "trunc", "floor_divide", "floor_mod", "mod", "bucketize"),
-    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "quantize"),
 )
 """Their results jump, so they read what the model's types hold."""
 _ASIDE = _named("shape_of", "size", "null_value", "print", "assert_op")

@@ -7,9 +7,9 @@ becomes
 
     r = R.matmul(R.mxplan.dynamic_dequantize(q, s, z), R.dequantize(w, t, 0))
 
-where s is a number that the model computes, and t constant: a number, or one for each output.  ONNX has
-products of integers by themselves, and the scales behind a cast; libraries have both in one kernel, and know
-the real result by it.  Also reads scales and zero points through the views and casts of one number.
+where s is a number that the model computes, and t constant: a number above 0, or one for each output.  ONNX
+has products of integers by themselves, and the scales behind a cast; libraries have both in one kernel, and
+know the real result by it.  Also reads scales and zero points through the views and casts of one number.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _viewed(site: Site, factor: relax.Expr) -> relax.Expr:
 
 
 def _weights(product: relax.Call, weights: relax.Call, factor: np.ndarray) -> relax.Expr | None:
-    """The weights' conversion with its scale multiplied; None where the factor is none for outputs."""
+    """The weights' conversion with its scale multiplied; None where the factor is no scale of outputs."""
     integers, scale, zero = weights.args
     shape, rank = shape_of(integers), len(shape_of(product) or ())
     scales, zeros = constant_of(scale), constant_of(zero)
@@ -162,7 +162,10 @@ def _weights(product: relax.Call, weights: relax.Call, factor: np.ndarray) -> re
     return _dequantized(weights, scales.reshape(-1) * factor.reshape(-1), zeros, axis)
 
 
-def _dequantized(weights: relax.Call, scales: np.ndarray, zeros: np.ndarray, axis: int) -> relax.Expr:
+def _dequantized(weights: relax.Call, scales: np.ndarray, zeros: np.ndarray, axis: int) -> relax.Expr | None:
+    """The weights with other scales; None where libraries take these for none."""
+    if not (np.isfinite(scales) & (scales > 0)).all():
+        return None
     if scales.size > zeros.size:
         zeros = np.broadcast_to(zeros.reshape(-1), scales.shape).copy()
     numbers = (make_constant(np.asarray(one)) for one in (scales.astype("float32"), zeros))

@@ -6,6 +6,7 @@
     split(x, ...)[i]                       -> strided_slice(x, ...)
     concat(x[a:b], x[b:c], y)              -> concat(x[a:c], y)      (also: all of x)
     broadcast_to(x, shape of x)            -> x                      (also reshape, astype)
+    reshape(reshape(x, ...), shape of x)   -> x
     permute_dims(x, [0, 1, ...])           -> x
     permute_dims(put(permute_dims(x, p), y), inverse of p)
                                            -> put(x, permute_dims(y, inverse of p))
@@ -67,7 +68,7 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
     if is_call_to(value, *BY_INDICES):
         return of_regular_places(site, value)
     if is_call_to(value, "broadcast_to", "reshape", "astype"):
-        return _identity(value)
+        return _identity(site, value)
     if is_call_to(value, "permute_dims"):
         return value.args[0] if value.ty.ndim >= 0 and _keeps_order(value) else _put_unpermuted(site, value)
     if is_call_to(value, *_STACK_REDUCTIONS):
@@ -147,8 +148,11 @@ def _put_unpermuted(site: Site, call: relax.Call) -> relax.Expr | None:
     return put(data.args[0], unpermuted, back.index(int(inner.attrs["axis"])), begin, step)
 
 
-def _identity(call: relax.Call) -> relax.Expr | None:
-    return _identity_of(call.args[0], call)
+def _identity(site: Site, call: relax.Call) -> relax.Expr | None:
+    source, inner = call.args[0], site.definition(call.args[0])
+    if is_call_to(call, "reshape") and is_call_to(inner, "reshape"):
+        source = inner.args[0]  # of two shapes the last one stands
+    return _identity_of(source, call)
 
 
 def _identity_of(source: relax.Expr, call: relax.Call) -> relax.Expr | None:

@@ -33,8 +33,8 @@ from ..kernels.serial_small_kernels import work
 from ..relax_types import RESHAPES, is_constant, operator_name, shape_of
 from . import multiply_adds
 
-_AVX2_FLOPS = 32
-"""Of one core in a cycle, at the peak of AVX2: two multiply-adds of eight numbers."""
+SURE = 1.25
+"""The preferred one keeps what others are estimated to run less than so many times faster: both may err."""
 _MULTIPLY_ADD = 2.5
 """Cycles: between 0.25 where LLVM finds vectors (depthwise) and 14 where caches do not hold a matrix."""
 _LOAD_OR_STORE = 0.7
@@ -111,7 +111,7 @@ def kept_calls(mod: tvm.IRModule, threads: int, machine: MachineRates) -> list[K
     ----------
     threads : of the library, which reach the machine's peak together.
     """
-    clock = _clock(threads, machine)
+    clock = machine.cycles_per_us(threads)
     found: list[KeptCall] = []
     for _, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
         if isinstance(function, relax.Function) and not (function.attrs and function.attrs.get("Codegen")):
@@ -123,12 +123,7 @@ def kept_times(
     mod: tvm.IRModule, function: relax.Function, threads: int, machine: MachineRates
 ) -> dict[tvm.ir.Var, float | None]:
     """Microseconds of each operator of a function in TVM's kernels, by the variable of its result."""
-    return _Function(mod, function).times(_clock(threads, machine), machine)
-
-
-def _clock(threads: int, machine: MachineRates) -> float:
-    """Cycles in a microsecond."""
-    return machine.gflops("float32", "avx2") / threads / _AVX2_FLOPS * 1e3
+    return _Function(mod, function).times(machine.cycles_per_us(threads), machine)
 
 
 def kind_of(call: relax.Call) -> str:

@@ -19,6 +19,7 @@ from dataclasses import replace
 import tvm
 from tvm import relax
 
+from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.machine import MachineRates
 
 from ..annotations import CPU, dispatch_of, with_devices
@@ -27,7 +28,7 @@ from ..dispatch.implementations import ImplementationRecord, Preference
 from ..relax_types import operator_name
 from ..sizes.named_batch import entries
 from .crossings import place
-from .device_times import DeviceTimes, is_operator
+from .device_times import DeviceTimes, failure_on_device, is_operator
 from .sides import Beside
 
 
@@ -40,20 +41,36 @@ class ChooseDevices:
     preference : the libraries of both devices, and what the user wants.
     beside : the device beside the CPU.
     machine : what the CPU can do.
+    journal : is told which operators TVM fails to have on the device.
     """
 
-    def __init__(self, preference: Preference, beside: Beside, machine: MachineRates) -> None:
+    def __init__(
+        self, preference: Preference, beside: Beside, machine: MachineRates, journal: Journal | None = None
+    ) -> None:
         self.preference = preference
         self.beside = beside
         self.machine = machine
+        self.journal = Journal() if journal is None else journal
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         asked = {device: self._asked(mod, device) for device in (CPU, self.beside.name)}
         made = mod.clone()
         for gvar in entries(mod):
             taken = {device: self._taken(asked[device], gvar, device) for device in asked}
+            self.journal.fail(self._failures(mod[gvar], taken[self.beside.name]))
             made.update_func(gvar, self._chosen(mod, mod[gvar], taken))
         return made
+
+    def _failures(self, function: relax.Function, taken: set[str]) -> dict[str, str]:
+        """TVM's failures with operators on the device that no library takes there, by their names."""
+        values = [binding.value for block in function.body.blocks for binding in block.bindings]
+        named = {operator_name(value): value for value in values if is_operator(value)}
+        told = {name: failure_on_device(value, self.beside) for name, value in named.items()}
+        return {
+            name: f"its type on {self.beside.name}: {reason}"
+            for name, reason in told.items()
+            if name is not None and name not in taken and reason
+        }
 
     def _chosen(
         self, mod: tvm.IRModule, function: relax.Function, taken: Mapping[str, set[str]]

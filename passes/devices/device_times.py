@@ -18,16 +18,15 @@ from tvm import relax
 
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program.specialize import typical_shape
+from tvm_mxplan.errors import last_line
 
 from ..annotations import CPU
 from ..costs import multiply_adds
-from ..costs.kept_times import SHAPES, VIEWS, kept_times, kind_of
+from ..costs.kept_times import SHAPES, SURE, VIEWS, kept_times, kind_of
 from ..relax_types import dtype_of, operator_name
 from .crossings import holds_tensors, moved_bytes
 from .sides import Beside
 
-_SURE = 1.25
-"""The device that is not preferred gets what takes so many times less there: both estimates may err."""
 _TVM_SHARE = 0.1
 """Of a device's arithmetic, what TVM's kernels of products reach; a library's reach five times that."""
 _LIBRARY_SHARE = 0.5
@@ -75,8 +74,8 @@ class DeviceTimes:
             return {CPU: 0.0, self.beside.name: 0.0}
         here, there = self._here(variable, value, name), self._there(variable, value, by_library)
         if self.beside.preferred:
-            return {CPU: _SURE * here, self.beside.name: there}
-        return {CPU: here, self.beside.name: _SURE * there}
+            return {CPU: SURE * here, self.beside.name: there}
+        return {CPU: here, self.beside.name: SURE * there}
 
     def _here(self, variable: tvm.ir.Var, value: relax.Call, name: str) -> float:
         kept = self.kept.get(variable)
@@ -105,7 +104,26 @@ def is_operator(value: relax.Expr) -> bool:
 
 def runs_on_device(call: relax.Call, beside: Beside) -> bool:
     """Whether TVM's kernel for an operator can be had on the device: its type has to say where it is."""
+    if not any(holds_tensors(arg.ty) for arg in call.args):
+        return False
     there = relax.VDevice(beside.target, 0, "global")
+    try:
+        return _is_there(_type_there(call, there), there)
+    except Exception:  # the pass notes it: failure_on_device
+        return False
+
+
+def failure_on_device(call: relax.Call, beside: Beside) -> str:
+    """TVM's reason where it fails to type an operator with its operands on the device, else nothing."""
+    try:
+        _type_there(call, relax.VDevice(beside.target, 0, "global"))
+    except Exception as error:  # inference says by many types what does not fit
+        return last_line(error)
+    return ""
+
+
+def _type_there(call: relax.Call, there: relax.VDevice) -> tvm.ir.Type:
+    """The type of an operator's result with its operands on a device."""
 
     def moved(expr: relax.Expr) -> relax.Expr:
         if isinstance(expr, relax.Tuple):
@@ -113,13 +131,7 @@ def runs_on_device(call: relax.Call, beside: Beside) -> bool:
         return relax.Var("operand", type_on(expr.ty, there)) if holds_tensors(expr.ty) else expr
 
     args = [moved(arg) for arg in call.args]
-    if not any(holds_tensors(arg.ty) for arg in call.args):
-        return False
-    try:
-        kind = relax.BlockBuilder().normalize(relax.Call(call.op, args, call.attrs, call.ty_args)).ty
-    except Exception:
-        return False
-    return _is_there(kind, there)
+    return relax.BlockBuilder().normalize(relax.Call(call.op, args, call.attrs, call.ty_args)).ty
 
 
 def type_on(kind: tvm.ir.Type, there: relax.VDevice | None) -> tvm.ir.Type:

@@ -25,7 +25,7 @@ from tvm_mxplan.errors import InvalidInputError
 
 from ..annotations import CPU, TVM, devices_in, with_dispatch
 from ..relax_types import OPERATOR, operator_name
-from .implementations import ImplementationRecord, Preference, is_operator, kind_of, tvm_refusal
+from .implementations import NO_PATTERN, ImplementationRecord, Preference, is_operator, kind_of, tvm_refusal
 from .infinite_extremes import infinite_extremes
 from .pattern_operators import may_match, operators_of
 from .restore_shapes import restore_shapes
@@ -36,7 +36,6 @@ _ROOT = "the whole pattern"
 _SWITCHED_OFF = "switched off by option: "
 _INFINITE = "what it finds is compared with an infinity, which rows of nothing else must keep"
 _WHOLE = "its digits decide a whole number (floor, ceil, a cast to integers): it is computed as it stands"
-_NO_PATTERN = "no implementation in the library"
 _ELSEWHERE = "the other device runs it: estimated to take less there, copies included, or wanted by option"
 
 
@@ -100,7 +99,7 @@ class DispatchOperators:
             if one.name == chosen:
                 out = ""
             elif not out:
-                out = self.preference.why(call, chosen) if one.name in behind else _NO_PATTERN
+                out = self.preference.why(call, chosen) if one.name in behind else NO_PATTERN
             candidates.append(Candidate(one.name, out=out))
             if one.name == wanted and key == name and out:
                 raise InvalidInputError(f"option prefer: {name} cannot run in {wanted}: {out}")

@@ -25,6 +25,9 @@ from tvm_mxplan.errors import InvalidInputError
 from ..annotations import TVM
 from ..relax_types import operator_name
 
+NO_PATTERN = "no implementation in the library"
+"""The reason of a library that has nothing for an operator."""
+
 
 @dataclass(frozen=True)
 class ImplementationRecord:

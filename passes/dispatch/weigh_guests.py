@@ -27,11 +27,9 @@ from tvm_mxplan.core.program.specialize import typical
 from tvm_mxplan.core.step_facts import StepFacts
 from tvm_mxplan.errors import MxplanError
 
-from ..costs.kept_times import kept_calls
+from ..costs.kept_times import SURE, kept_calls
 from ..relax_types import OPERATOR, RESHAPES
 
-_SURE = 1.25
-"""Operators that save no region are taken if TVM's estimate is so many times the library's: both may err."""
 _VIEWS = {f"relax.{name}" for name in (*RESHAPES, "permute_dims")}
 """Operators that a library takes for what stands before or behind them."""
 
@@ -106,7 +104,7 @@ def _reason(part: _Part, costs: _Costs, times: Mapping[str, float | None], regio
         theirs += region_us
     elif not (part.behind or part.before):
         ours += region_us
-    if (1.0 if saved else _SURE) * ours <= theirs and part.composites:
+    if (1.0 if saved else SURE) * ours <= theirs and part.composites:
         return ""
     kernels = "kernel is" if len(part.operators) == 1 else f"kernels for {', '.join(part.operators)} are"
     return f"TVM's {kernels} estimated at {theirs:.1f} us, the library's at {ours:.1f} us"

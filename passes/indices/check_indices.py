@@ -61,6 +61,8 @@ class _Checker(relax.PyExprMutator):
         return self.builder_.emit(relax.TupleGetItem(operand, at))
 
     def _checked(self, call: relax.Call, indices: relax.Expr, one: IndexOperand) -> relax.Expr:
+        if _has_none(indices):
+            return indices
         constant = constant_of(indices)
         if constant is not None and all(isinstance(extent, int) for extent in one.extents):
             checked = _checked_constant(call, constant, one)
@@ -72,6 +74,13 @@ class _Checker(relax.PyExprMutator):
         function = self.builder_.get()[kernel.args[0]].with_attr("op_pattern", _OPAQUE)
         self.builder_.update_func(kernel.args[0], function)
         return self.builder_.emit(kernel)
+
+
+def _has_none(indices: relax.Expr) -> bool:
+    """Whether there is no index in any call."""
+    shape = getattr(indices.ty, "shape", None)
+    dims = shape.values if isinstance(shape, relax.ShapeExpr) else []
+    return any(isinstance(dim, tirx.IntImm) and int(dim) == 0 for dim in dims)
 
 
 def _messages(call: relax.Call, one: IndexOperand) -> tuple[str, ...]:

@@ -10,6 +10,9 @@ what it does: symbolic extents, ``while``, calls with effects.
 TVM's pipeline for CPUs schedules nothing: kernels are serial where a loop nest is all there is to them.
 Parallel loops come from operators that are written as programs (cumulative sums, scatter, sorted search,
 non-maximum suppression) and with a user's own kernels.  Making more loops parallel is left to schedulers.
+
+What such programs mark as a sequence (``pragma_scope``) loses the mark: a CPU runs nothing otherwise, and
+TVM's code generator prints a warning of each.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ took 77 us and serial ones 6 us at 12,000 loads and stores, 127 and 104 us at 39
 786,000.
 """
 
+_SEQUENCE = "pragma_scope"
 _CALL = 8
 _PURE = 1
 _LEAVES = (tirx.BufferStore, tirx.Evaluate, tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer, tirx.AssertStmt)
@@ -49,7 +53,8 @@ class SerialSmallKernels:
         mod = mod.clone()
         for gvar, function in list(mod.functions.items()):
             if isinstance(function, tirx.PrimFunc):
-                body = tvm_ffi.structural_map(function.body, (tirx.For, self._serial_if_small))
+                body = tvm_ffi.structural_map(function.body, (tirx.AttrStmt, _without_mark))
+                body = tvm_ffi.structural_map(body, (tirx.For, self._serial_if_small))
                 if not body.same_as(function.body):
                     mod.update_func(gvar, function.with_body(body))
         return mod
@@ -66,6 +71,10 @@ class SerialSmallKernels:
             annotations=loop.annotations,
             step=loop.step,
         )
+
+
+def _without_mark(statement: tirx.AttrStmt) -> tirx.Stmt:
+    return statement.body if str(statement.attr_key) == _SEQUENCE else statement
 
 
 def work(statement: tirx.Stmt) -> float:

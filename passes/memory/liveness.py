@@ -13,9 +13,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from tvm_mxplan.core.allocation import Item, Problem, Rectangle
+from tvm_mxplan.core.allocation.alignment import ALIGNMENT
 from tvm_mxplan.core.program import program as ir
-
-ALIGNMENT = 64
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tvm_mxplan.core.allocation.alignment import ALIGNMENT
 from tvm_mxplan.core.ordering import Graph, Tensor, choose_order
 from tvm_mxplan.core.program import program as ir
 
-from .liveness import ALIGNMENT, offset_in_root
+from .liveness import offset_in_root
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ import tvm
 
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.allocation import Plan, Problem, solve, validate
+from tvm_mxplan.core.allocation.alignment import ALIGNMENT
 from tvm_mxplan.core.allocation.bounds import lower_bounds
 from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.program import program as ir
@@ -31,7 +32,7 @@ from tvm_mxplan.errors import InternalError
 from ..region.annotate import annotate
 from ..region.attached import map_programs
 from .elide_concats import elide_concats
-from .liveness import ALIGNMENT, ArenaProblem, arena_problem
+from .liveness import ArenaProblem, arena_problem
 from .order_steps import order_steps
 from .share_in_place import share_in_place
 from .view_slices import view_slices

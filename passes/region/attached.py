@@ -19,7 +19,7 @@ from tvm import relax, tirx
 from tvm_mxplan.byoc.backend import Fused
 from tvm_mxplan.core.program import codec
 from tvm_mxplan.core.program.program import Program
-from tvm_mxplan.errors import UnsupportedError
+from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 
 from .dissolve import Dissolved, dissolve
 
@@ -55,6 +55,10 @@ def carries_program(function: tvm.ir.BaseFunc) -> bool:
 
 
 def program_of(function: relax.Function) -> Program:
+    """The program of a region; InvalidInputError where ``BuildPrograms`` has not made it."""
+    if not carries_program(function):
+        name = function.attrs.get("global_symbol") if function.attrs else None
+        raise InvalidInputError(f"region {name or 'without a name'} has no program; run BuildPrograms first")
     return _decoded(function.attrs[PROGRAM].numpy().tobytes())
 
 

@@ -14,9 +14,10 @@ import tvm
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.program.program import Program, Reorder, Slice
-from tvm_mxplan.errors import UnsupportedError
+from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 
 from .attached import attach, regions, with_fused
+from .contents import is_changed
 from .dissolve import dissolve
 
 
@@ -42,6 +43,13 @@ class BuildPrograms:
             except UnsupportedError as error:
                 refused[gvar] = str(error)
                 continue
+            except Exception as error:
+                if not is_changed(function):
+                    raise
+                raise InvalidInputError(
+                    f"region {gvar.name_hint} is not as DispatchOperators left it; was a pass run in between?"
+                    " Run BuildPrograms right behind PartitionRegions"
+                ) from error
             if _only_moves_data(program):
                 refused[gvar] = "only moves data, which no library does better"
             else:

@@ -19,6 +19,9 @@ from typing import NamedTuple
 import tvm
 from tvm import relax
 
+from tvm_mxplan.errors import InvalidInputError
+
+from .contents import with_contents
 from .stand_ins import hide, reveal
 
 
@@ -73,12 +76,16 @@ def _under_leaders(mod: tvm.IRModule, leaders: Mapping[str, str]) -> tvm.IRModul
 
 
 def _with_owners(mod: tvm.IRModule) -> tvm.IRModule:
-    """The module with regions that have composites of guests of one library alone as that library's."""
+    """The module with regions that have composites of guests of one library alone as that library's.
+
+    Each says what is in it, for who looks whether it was changed.
+    """
     for gvar, function in list(mod.functions.items()):
         if _codegen(function):
             owners = {name.split(".")[-2] for name in _composites(function)}
             if len(owners) == 1:
-                mod.update_func(gvar, function.with_attr("Codegen", owners.pop()))
+                function = function.with_attr("Codegen", owners.pop())
+            mod.update_func(gvar, with_contents(function))
     return mod
 
 
@@ -143,13 +150,25 @@ def _with_regions(
     """One function of ``mod``, partitioned."""
     alone, originals = _alone_as_main(mod, gvar, called)
     alone, hidden = hide(alone, alone.get_global_var("main"))
-    alone = _rename(_with_owners(relax.transform.MergeCompositeFunctions()(alone)), names)
+    merged = relax.transform.MergeCompositeFunctions()(alone)
+    _check_taken(merged, gvar)
+    alone = _rename(_with_owners(merged), names)
     regions = {region: body for region, body in alone.functions.items() if _codegen(body)}
     replacer = _GlobalReplacer(alone)
     replacer.new = originals
     function = replacer.visit_expr(reveal(alone["main"], hidden)).without_attr("global_symbol")
     symbol = mod[gvar].attrs.get("global_symbol") if mod[gvar].attrs else None
     return _Partitioned(function.with_attr("global_symbol", symbol) if symbol else function, regions)
+
+
+def _check_taken(merged: tvm.IRModule, gvar: tvm.ir.GlobalVar) -> None:
+    """Raises InvalidInputError for a composite that no region took, as nobody would generate code for it."""
+    for callee in _called(merged["main"]):
+        if _is_composite(merged[callee]):
+            raise InvalidInputError(
+                f"function {gvar.name_hint}: {callee.name_hint} stands outside of a dataflow block, where no "
+                "region can take it; was a pass run behind DispatchOperators that dissolves these blocks?"
+            )
 
 
 def _alone_as_main(

@@ -28,9 +28,10 @@ import tvm
 from tvm import relax, tirx
 from tvm.relax.op import memory
 
+from tvm_mxplan.core.allocation.alignment import HUGE_PAGE
+
 from .storage_plan import StorageArena
 
-HUGE_PAGE = 2 << 20
 ALIGN = "tvm_mxplan.arena.align"
 TENSOR = "tvm_mxplan.arena.tensor"
 

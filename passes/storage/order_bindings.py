@@ -19,6 +19,7 @@ from collections.abc import Callable
 import tvm
 from tvm import relax
 
+from tvm_mxplan.core.allocation.alignment import ALIGNMENT
 from tvm_mxplan.core.ordering import Graph, Tensor, choose_order
 
 from ..canonicalize.rewriter import is_call_to
@@ -26,7 +27,6 @@ from .region_calls import regions_of
 from .relax_sizes import Bounds
 from .storage_plan import plan_storage
 
-_ALIGNMENT = 64
 _CALLS = ("call_tir", "call_dps_packed")
 
 
@@ -129,5 +129,5 @@ def _bytes_of(call: tvm.ir.Call, bounds: Bounds) -> int:
     for tensor in result.fields if isinstance(result, tvm.ir.TupleType) else [result]:
         known = isinstance(tensor.shape, relax.ShapeExpr)
         size = bounds.size_of(tensor.shape.values, str(tensor.dtype)) if known else None
-        total += 0 if size is None else -(-size.nbytes // _ALIGNMENT) * _ALIGNMENT
+        total += 0 if size is None else -(-size.nbytes // ALIGNMENT) * ALIGNMENT
     return total

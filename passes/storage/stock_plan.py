@@ -16,11 +16,10 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.core.allocation import Plan, Problem
+from tvm_mxplan.core.allocation.alignment import ALIGNMENT
 
 from ..canonicalize.rewriter import is_call_to
 from .relax_sizes import Bounds
-
-_ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
@@ -91,4 +90,4 @@ def _calls(seq: relax.SeqExpr) -> Iterator[tuple[tvm.ir.Var, tvm.ir.Call]]:
 
 
 def _rounded(nbytes: int) -> int:
-    return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT

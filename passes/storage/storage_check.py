@@ -21,13 +21,12 @@ import tvm
 import tvm_ffi
 from tvm import relax, tirx
 
+from tvm_mxplan.core.allocation.alignment import ALIGNMENT, HUGE_PAGE
 from tvm_mxplan.core.program.program import Program
 
 from .relax_sizes import Bounds
 from .storage_check_regions import Bytes, RegionRun, Roots
 
-_ALIGNMENT = 64
-_HUGE_PAGE = 2 << 20
 _PATHS = 8
 _SAME_TENSOR = ("relax.reshape", "relax.memory.view", "relax.memory.ensure_zero_offset", "vm.builtin.reshape")
 
@@ -103,7 +102,7 @@ class _Layout:
         self.regions[var] = Bytes(var, 0, int(size.value))
         if longer not in scope or longer not in self.regions:
             self.reasons.append(f"{var.name} stands in what does not dominate it")
-        elif self.regions[longer].high - self.regions[longer].low < int(size.value) + _HUGE_PAGE:
+        elif self.regions[longer].high - self.regions[longer].low < int(size.value) + HUGE_PAGE:
             self.reasons.append(f"{var.name} leaves {longer.name} where that begins behind a huge page")
 
     def _region(self, var: tvm.ir.Var, call: tvm.ir.Call, scope: Roots) -> None:
@@ -117,10 +116,10 @@ class _Layout:
             low = _in_units(offset, size.unit)
             height = _in_units(self._sizes[storage], size.unit)
             self.regions[var] = Bytes(storage, low, low + size.nbytes)
-            if low % _ALIGNMENT or not 0 <= low <= low + size.nbytes <= height:
+            if low % ALIGNMENT or not 0 <= low <= low + size.nbytes <= height:
                 self.reasons.append(
                     f"{var.name} takes bytes {low} to {low + size.nbytes} of a storage of {height}, "
-                    f"expected a multiple of {_ALIGNMENT} and an end inside"
+                    f"expected a multiple of {ALIGNMENT} and an end inside"
                 )
 
 

@@ -17,12 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tvm_mxplan.core.allocation import Item, Problem, Rectangle
+from tvm_mxplan.core.allocation.alignment import ALIGNMENT
 
 from .region_calls import Region, Timeline, lends_arena
 from .relax_aliases import Places, StorageStep, StorageTensor, Trace, name_of, union
 from .relax_liveness import Lives
-
-ALIGNMENT = 64
 
 InPlacePairs = Callable[[StorageStep], Sequence[tuple[int, int]]]
 """Pairs of (argument that may be overwritten, argument that the result is written to) of a call."""

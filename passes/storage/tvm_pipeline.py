@@ -21,6 +21,8 @@ from tvm.relax.backend.cpu_generic import pipeline as cpu_generic
 from tvm.relax.backend.cuda import pipeline as cuda
 from tvm.relax.backend.rocm import pipeline as rocm
 
+from tvm_mxplan.core.decisions.journal import Journal
+
 from ..kernels import EmptyReductions, FusedScalarsInShapes, ScheduleKernels, TargetKernels
 from ..kernels.schedule_kernels import RULES
 from ..relax_types import is_arithmetic
@@ -46,7 +48,10 @@ def finalize_passes(
 
 
 def _legalize_passes(
-    target: tvm.target.Target, mod: tvm.IRModule, beside: tvm.target.Target | None = None
+    target: tvm.target.Target,
+    mod: tvm.IRModule,
+    beside: tvm.target.Target | None = None,
+    journal: Journal | None = None,
 ) -> list[tvm.transform.Pass]:
     """TVM's passes from operators to fused kernels, with ``FusedScalarsInShapes`` before the last of these.
 
@@ -54,7 +59,9 @@ def _legalize_passes(
     (``if_then_else``) is not fused: ``FuseOps`` fails there.
     """
     passes = _PIPELINES[(beside or target).kind.name].legalize_passes(target)
-    passes = [ScheduleKernels(*one.rules) if one.info.name == RULES else one for one in passes]
+    passes = [
+        ScheduleKernels(*one.rules, journal=journal) if one.info.name == RULES else one for one in passes
+    ]
     if _has_conditions(mod):
         return [one for one in passes if one.info.name not in (_FUSING, _FUSED)]
     scalars = FusedScalarsInShapes()
@@ -81,10 +88,12 @@ def default_pipeline(
     reorder: bool = False,
     observe: Observer | None = None,
     beside: tvm.target.Target | None = None,
+    journal: Journal | None = None,
 ) -> tvm.transform.Pass:
     """``relax.get_default_pipeline`` with ``StorageRewrite``, which tells ``observe`` its plans.
 
-    With ``reorder`` kernels and regions may change places where the plan gets smaller by it.
+    The journal is told what TVM's schedules fail on.  With ``reorder`` kernels and regions may change places
+    where the plan gets smaller by it.
     """
     if target.kind.name not in _PIPELINES:
         return relax.get_default_pipeline(target)
@@ -92,7 +101,7 @@ def default_pipeline(
 
     @tvm.transform.module_pass(opt_level=0, name="default_pipeline")
     def run(mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
-        legalize = [*stages.library_dispatch_passes(target), *_legalize_passes(target, mod, beside)]
+        legalize = [*stages.library_dispatch_passes(target), *_legalize_passes(target, mod, beside, journal)]
         legalize += [EmptyReductions(target)] if target.kind.name == _CPU else []
         lower = tvm.transform.Sequential(stages.dataflow_lower_passes(target))
         with target:

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        print(f"{', '.join(missing)} not installed; pip install 'tvm_mxplan[torch_models]'", file=sys.stderr)
+        print(f"{', '.join(missing)} not installed; pip install '.[torch_models]'", file=sys.stderr)
         return 2
     print(format_environment(environment(Path(__file__).resolve().parents[2])), file=sys.stderr)
     print("| network | door | error | compiled | regions | work in regions | s |")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import onnx
 import pytest
@@ -82,7 +86,7 @@ def test_a_symbol_has_one_value_in_all_inputs():
     assert len(ex.report.regions) == 1
     x = np.ones((4, 3), np.float32)
     np.testing.assert_array_equal(ex(x, x)[0].numpy(), 2 * x)
-    with pytest.raises(InvalidInputError, match=r"y: float32\[n, 3\].*\[5, 3\]"):
+    with pytest.raises(InvalidInputError, match=r"y: float32\[n, 3\].*\[5, 3\]; n is 4 in input x"):
         ex(x, np.ones((5, 3), np.float32))
 
 
@@ -195,11 +199,27 @@ def test_an_input_without_a_rank_needs_a_shape(model):
     assert ex(X)[0].shape == (1, 10)
 
 
+def test_tvm_without_its_compiler_compiles_nothing(model, tmp_path):
+    script = f"import tvm_mxplan; tvm_mxplan.compile({str(tmp_path / 'tiny.onnx')!r})"
+    onnx.save(model, tmp_path / "tiny.onnx")
+    environment = {**os.environ, "TVM_USE_RUNTIME_LIB": "1"}
+    tvmc = ["-m", "tvm_mxplan.tvmc", "compile", str(tmp_path / "tiny.onnx"), "-o", str(tmp_path / "m.so")]
+    for arguments in (["-c", script], tvmc):
+        done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
+        assert done.returncode == 1
+        assert "its runtime alone, which compiles nothing; unset TVM_USE_RUNTIME_LIB" in done.stderr
+
+
 # --- export and load ----------------------------------------------------------------------------------
 
 
 def test_export_refuses_other_suffixes_and_missing_folders(ex, tmp_path):
-    for path, word in ((tmp_path / "m.tar", ".so"), (tmp_path / "no" / "m.so", "no folder")):
+    long = f"{'m' * 300}.so"
+    for path, word in (
+        (tmp_path / "m.tar", ".so"),
+        (tmp_path / "no" / "m.so", "no folder"),
+        (tmp_path / long, "name too long"),
+    ):
         with pytest.raises(InvalidInputError, match=word):
             ex.export(path)
     assert list(tmp_path.iterdir()) == []

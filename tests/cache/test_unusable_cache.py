@@ -140,7 +140,7 @@ def test_a_folder_that_is_only_read(tiny, cache_folder, monkeypatch):
     check(ex, tiny)
 
 
-@pytest.mark.parametrize("folder", ["relative/cache", "/proc/cache", "/dev/null"])
+@pytest.mark.parametrize("folder", ["/proc/cache", "/dev/null"])
 def test_folders_that_cannot_be(tiny, monkeypatch, tmp_path, folder):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", folder)

@@ -11,6 +11,8 @@ import onnx
 import pytest
 
 import tvm_mxplan
+from tvm_mxplan.errors import InternalError, InvalidInputError, UnsupportedError
+from tvm_mxplan.execution import executable
 from tvm_mxplan.testing import zoo
 
 
@@ -142,3 +144,33 @@ def test_a_mistake_in_the_environment_is_a_warning(folder, monkeypatch):
         run(folder, monkeypatch, "library", "")
     monkeypatch.delenv("PYTHONWARNINGS")
     run(folder, monkeypatch, "library", "")
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        ("start", OSError("libtvm_runtime.so: no such file")),
+        ("virtual_machine", UnsupportedError("no GPU")),
+        ("virtual_machine", InternalError("a step of an unknown kind")),
+    ],
+)
+def test_what_is_wrong_with_the_machine_is_not_said_of_the_file(folder, monkeypatch, step, error):
+    assert tvm_mxplan.load(folder / "tiny.so").report.regions
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(executable.machine, step, fails)
+    with pytest.raises(type(error)) as caught:
+        tvm_mxplan.load(folder / "tiny.so")
+    assert caught.value is error
+
+
+def test_what_tvm_says_of_the_file_is(folder, monkeypatch):
+    def fails(_module: object) -> None:
+        raise ValueError("Check failed\nbytecode of another version")
+
+    monkeypatch.setattr(executable.machine, "virtual_machine", fails)
+    said = r"tiny\.so: not a compiled model, or truncated \(bytecode of another version\)"
+    with pytest.raises(InvalidInputError, match=said):
+        tvm_mxplan.load(folder / "tiny.so")

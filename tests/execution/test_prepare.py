@@ -9,6 +9,7 @@ from handed_on import numbers
 
 import tvm_mxplan
 from tvm_mxplan.byoc.region_module import modules_under
+from tvm_mxplan.core.program.dims import LARGEST_EXTENT
 from tvm_mxplan.testing.mlp import mlp
 
 
@@ -62,3 +63,9 @@ def test_mistakes_are_named_before_anything_runs(ex, sizes, text):
         ex.prepare(**sizes)
     assert text in str(error.value)
     assert specializations(ex) == ([], 0)
+
+
+def test_a_size_that_is_too_large_is_told_what_is_the_largest(ex):
+    for size, wanted in ((10**12, f"expected 1 to {LARGEST_EXTENT}"), (0, "expected 1 or more")):
+        with pytest.raises(tvm_mxplan.InvalidInputError, match=wanted):
+            ex.prepare(N=size)

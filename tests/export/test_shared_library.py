@@ -25,8 +25,13 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def test_a_library_of_stock_tvm_passes(library, tmp_path):
-    (tmp_path / "m.so").write_bytes(library)
-    check_library(tmp_path / "m.so")
+    path = tmp_path / "m.so"
+    path.write_bytes(library)
+    check_library(path)
+    assert tvm.runtime.load_module(str(path))["vm_load_executable"]() is not None
+    path.write_bytes(library[:-1])
+    with pytest.raises(InvalidInputError, match="truncated"):
+        check_library(path)
 
 
 def test_truncations_are_noticed_wherever_they_are(library, tmp_path):

@@ -185,6 +185,58 @@ def test_pooling_views_and_concatenation_work_on_integers() -> None:
             assert program.values[step.dst].dtype in ("uint8", "int8")
 
 
+def rearranged(m: QuantizedModel, x: str, kind: str) -> str:
+    """One of the operators that show numbers in another shape or order, of (2, 9, 4, 8)."""
+    if kind == "Reshape":
+        return m.node(kind, x, m.constant(np.array([2, 9, 32])))
+    if kind == "Unsqueeze":
+        return m.node(kind, x, m.constant(np.array([1])))
+    return m.node(kind, x, **({"perm": [2, 0, 3, 1]} if kind == "Transpose" else {"axis": 1}))
+
+
+@pytest.mark.parametrize("behind", ["Reshape", "Unsqueeze", "Flatten", "Transpose"])
+@pytest.mark.parametrize("front", ["Softmax", "Relu", "rounded", "rounded twice"])
+def test_integers_in_another_order_seen_in_another_shape(front: str, behind: str) -> None:
+    """Heads that are merged, and predictions of detectors: to the bit, and with one conversion each way."""
+    made = QuantizedModel()
+    x = made.input("x", (2, 4, 9, 8))
+    by = Scale(1 / 255, 0) if front == "Softmax" else U8
+    x = made.rounded(x, by) if front.startswith("rounded") else made.node(front, x)
+    x = made.rounded(made.node("Transpose", x, perm=[0, 2, 1, 3]), by)
+    x = made.rounded(x, by) if front == "rounded twice" else x
+    model = made.finish(made.rounded(rearranged(made, x, behind), by))
+    data = made.data()
+    expected = ort.InferenceSession(model.SerializeToString()).run(None, data)[0]
+    executable = tvm_mxplan.compile(model)
+    (got,) = results_of(executable(**data))
+    np.testing.assert_array_equal(got.numpy(), expected)
+    assert conversions(executable) == 2 and not executable.report.kept
+    moved = [p.values[s.dst].dtype for p, s in steps_of(executable) if isinstance(s.attrs, ir.Reorder)]
+    assert set(moved) <= {"uint8"}
+
+
+def test_heads_that_are_merged_as_integers() -> None:
+    """Attention as onnxruntime's quantiser writes it, with conversions around each of its views."""
+    needs_integers()
+    made = QuantizedModel()
+    row = Scale(0.0016, 0, "int8")
+    x = made.rounded(made.input("x", (2, 13, 68)), U8)
+
+    def heads(order: list[int]) -> str:
+        y = made.rounded(made.node("MatMul", x, made.weights((68, 68), row)), U8)
+        y = made.rounded(made.node("Reshape", y, made.constant(np.array([2, 13, 4, 17]))), U8)
+        return made.rounded(made.node("Transpose", y, perm=order), U8)
+
+    scores = made.node("MatMul", heads([0, 2, 1, 3]), heads([0, 2, 3, 1]))
+    weights = made.rounded(made.node("Softmax", made.rounded(scores, Scale(0.09, 128))), Scale(1 / 255, 0))
+    y = made.rounded(made.node("MatMul", weights, heads([0, 2, 1, 3])), U8)
+    y = made.rounded(made.node("Transpose", y, perm=[0, 2, 1, 3]), U8)
+    y = made.rounded(made.node("Reshape", y, made.constant(np.array([2, 13, 68]))), U8)
+    y = made.rounded(made.node("MatMul", y, made.weights((68, 35), row)), FINE)
+    executable = check(made, made.finish(y), FINE.scale)  # type: ignore[arg-type]
+    assert products(executable)[0] == 4 and not executable.report.kept
+
+
 @pytest.mark.parametrize("function", ["Elu", "Abs", "Exp", "Softplus", "Gelu", "HardSwish", "Sigmoid"])
 @pytest.mark.parametrize("kernel", [1, 3, 0])
 def test_functions_behind_integers(function: str, kernel: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.compare import Verdict, differ, judge
-from tvm_mxplan.opcheck.estimate import Estimate
+from tvm_mxplan.opcheck.estimate import Estimate, as_stored
 from tvm_mxplan.opcheck.physical import read
 
 
@@ -26,6 +27,13 @@ def test_what_rounding_explains_is_no_difference():
     finding, worst = found([nearly], [1 / 3], error=np.array([1e-7]))
     assert finding is None
     assert 0 < worst < 1
+
+
+def test_what_is_no_number_is_stored_as_integers_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stored = as_stored(np.array([np.nan, 1.5, -2.5]), np.dtype("int8"))
+    assert stored.dtype == np.int8 and list(stored[1:]) == [2, -2]
 
 
 def test_the_worst_element_is_named():

@@ -196,4 +196,7 @@ def test_names_are_escaped_and_regions_stacked():
 
 
 def test_an_empty_plan_is_a_picture_too():
-    ET.fromstring(memory_picture([Panel("empty", Problem(()), Plan(()), (), ())]))
+    svg = memory_picture([Panel("empty", Problem(()), Plan(()), (), ())])
+    (panel,) = ET.fromstring(svg).findall(SVG + "g")
+    assert any("empty" in text for text in texts(svg, "text"))
+    assert [rect for rect in panel.iter(SVG + "rect") if rect.find(SVG + "title") is not None] == []

@@ -16,9 +16,7 @@ FOUND = {"error": 1e-6, "executables": 1, "regions": 3, "share": 0.987, "seconds
 def test_without_torch_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setattr(torch_models, "NEEDED", ("no_such_package",))
     assert torch_models.main([]) == 2
-    assert capsys.readouterr().err == (
-        "no_such_package not installed; pip install 'tvm_mxplan[torch_models]'\n"
-    )
+    assert capsys.readouterr().err == "no_such_package not installed; pip install '.[torch_models]'\n"
 
 
 @pytest.mark.parametrize(

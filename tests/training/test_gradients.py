@@ -141,11 +141,22 @@ MORE: Mapping[str, Case] = {
     "slice": wide(lambda x: op.strided_slice(x, [0, 1], [1, -4], [4, 7]), (5, 7)),
     "slice_by_steps": wide(lambda x: op.strided_slice(x, [0, 1], [1, 7], [5, 0], [2, -3]), (5, 9)),
     "pad": wide(lambda x: nn.pad(x, (1, 0, 2, 3)), (5, 7)),
+    "pad_of_negative_widths": wide(lambda x: nn.pad(x, (-1, 2, -2, -1)), (5, 7)),
+    "flip": wide(lambda x: op.flip(x, -1), (2, 3, 5)),
+    "product": wide(lambda x: op.prod(x, [0, 2]), (3, 4, 2)),
+    "product_of_all": wide(lambda x: op.prod(x, keepdims=True), (2, 3)),
+    "largest": wide(lambda x: relax.TupleGetItem(op.topk(x, 2, 1, "both"), 0), (3, 5, 4)),
+    "smallest": wide(lambda x: op.topk(x, 3, -1, "values", largest=False), (3, 5)),
+    "gathered_slices": wide(
+        lambda x: op.gather_nd(x, constant([[2, 0], [1, 3], [2, 0]], "int64")), (3, 4, 5)
+    ),
     "tile": wide(lambda x: op.tile(x, (2, 1, 3))),
     "repeat": wide(lambda x: op.repeat(x, 2, 1)),
     "where": Case(((5, 3), (3,)), lambda x, y: op.where(op.greater(x, y), x, y)),
     "max": wide(lambda x: op.max(x, [1]), (5, 3, 4)),
     "matmul": Case(((5, 3, 4), (4, 6)), op.matmul),
+    "letters": Case(((2, 3, 4), (4, 5), (5, 2)), lambda x, y, z: op.einsum((x, y, z), "bij,jk,kb->ik")),
+    "letters_of_one": Case(((2, 3), (3, 4)), lambda x, y: op.einsum((x, y), "ij,jk->i")),
     "softmax": wide(lambda x: nn.softmax(x, 1)),
     "power": Case(((3, 5),), lambda x: op.power(x, constant(2.5)), positive=True),
     "divide": Case(((5, 3), (3,)), op.divide, positive=True),
@@ -230,6 +241,8 @@ def share_of_positive(x: relax.Expr) -> relax.Expr:
         (lambda x: op.maximum(x, x), [2, 3, 1], [1, 1, 1]),
         (product_with_itself_stopped, [2, 3, -1], [4, 9, 1]),
         (share_of_positive, [2, 10, -1], [1, 0, 0]),
+        (op.prod, [2, 0, -3], [0, -6, 0]),
+        (op.prod, [0, 0, -3], [0, 0, 0]),
     ],
     ids=[
         "abs",
@@ -242,6 +255,8 @@ def share_of_positive(x: relax.Expr) -> relax.Expr:
         "same",
         "stopped",
         "condition",
+        "product_with_0",
+        "product_with_two_0",
     ],
 )
 def test_gradients_at_ties_and_bounds_are_those_of_pytorch(

@@ -184,6 +184,27 @@ def test_an_operator_without_a_gradient_is_named() -> None:
         training.compile(model, "softmax_cross_entropy", "sgd")
 
 
+def test_a_gradient_that_is_not_there_yet_names_its_node() -> None:
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    places = np.array([[[1], [0]], [[2], [2]], [[4], [0]]])
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "w"], ["a"]),
+            helper.make_node("GatherND", ["a", "places"], ["y"], batch_dims=1, name="picked"),
+        ],
+        "picks",
+        [helper.make_tensor_value_info("x", kind, [3, 2])],
+        [helper.make_tensor_value_info("y", kind, [3, 2])],
+        [
+            onnx.numpy_helper.from_array(np.full((2, 5), 0.5, "float32"), "w"),
+            onnx.numpy_helper.from_array(places, "places"),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    with pytest.raises(UnsupportedError, match=r"relax.gather_nd \(GatherND picked\): gather_nd along axes"):
+        training.compile(model, "mean_squared_error", "sgd")
+
+
 @pytest.mark.slow
 def test_the_first_operator_that_makes_no_number_is_named() -> None:
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT

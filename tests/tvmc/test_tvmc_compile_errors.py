@@ -100,6 +100,8 @@ def test_a_shape_that_does_not_fit_prints_nothing_of_tvms(tvmc, models, tmp_path
         (("--precision", "half"), ("precision='half'", "f32, bf16, f16 or auto")),
         (("--precision", "bf16", "--opt", "precision=f32"), ("f32", "bf16", "choose one")),
         (("-f", "tar"), (".so",)),
+        (("--device-properties", "none.json"), ("none.json: no such file", "properties of a GPU")),
+        (("--target", "llvm", "--tuning-records", "none"), ("none: no such file",)),
     ],
 )
 def test_bad_value(tvmc, models, tmp_path, flags, words):
@@ -138,6 +140,7 @@ def test_bad_value(tvmc, models, tmp_path, flags, words):
         (("compile", "m.onnx", "-O3"), ("no levels",)),
         (("run", "m.so", "--fill-mode", "noise"), ("'noise'", "random", "zeros", "ones")),
         (("run", "m.so", "--device", "cuda"), ("'cuda'", "cpu")),
+        (("run", "m.so", "--seed", "-1"), ("--seed", "from 0 on", "'-1'")),
         (("run", "m.so", "--repeat", "0"), ("--repeat", "from 1 on")),
         (("run", "m.so", "--profile"), ("not in this build yet",)),
     ],

@@ -48,5 +48,6 @@ def test_flags_that_do_not_go_together(tvmc, models, flags, words):
     assert words in tvmc("run", models / "small.so", *flags).error()
 
 
-def test_replay_of_a_file_that_is_none(tvmc, models):
+def test_replay_of_a_file_that_is_none(tvmc, models, tmp_path):
+    assert "none.npz: no such file" in tvmc("replay", tmp_path / "none.npz").error()
     assert "not a file of opcheck's" in tvmc("replay", models / "small.so").error()

@@ -102,6 +102,39 @@ def test_the_types_and_forms_that_are_asked_for(files: Path, activations, weight
     assert expected in kinds(files) and error(files) < 0.1
 
 
+@pytest.mark.parametrize(
+    "kind, shape, constants",
+    [
+        ("Conv", (2, 3, 6, 5), {"w": (7, 3, 3, 3), "b": (7,)}),
+        ("Gemm", (2, 24), {"w": (24, 7), "b": (7,)}),
+        ("Add", (2, 5, 24), {"b": (24,)}),
+        ("LayerNormalization", (2, 5, 24), {"w": (24,), "b": (24,)}),
+    ],
+)
+def test_a_layer_with_a_bias_is_told_of(
+    files: Path, kind: str, shape, constants, capfd: pytest.CaptureFixture[str]
+) -> None:
+    random = np.random.default_rng(3)
+    graph = helper.make_graph(
+        [helper.make_node(kind, ["x", *constants], ["y"], name="biased")],
+        "biased",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * len(shape))],
+        [
+            numpy_helper.from_array(random.normal(0, 0.3, s).astype("float32"), n)
+            for n, s in constants.items()
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(model, files / "model.onnx")
+    np.savez(files / "data.npz", x=random.standard_normal((3 * shape[0], *shape[1:])).astype("float32"))
+    assert quantize(files) == 0
+    told = capfd.readouterr().out.splitlines()
+    (row,) = [row.split() for row in told[3:] if row.startswith("biased")]
+    assert row[1] == kind and 1e-4 < float(row[2]) < 0.1
+    assert float(row[4]) < float(told[1].split()[4])  # what its result's conversion alone is off by
+
+
 def test_a_dynamic_model_wants_no_data(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert quantize(files, "--dynamic", data=False) == 0
     assert capfd.readouterr().out.splitlines() == [f"{files / 'made.onnx'}: dynamic, 0 samples"]

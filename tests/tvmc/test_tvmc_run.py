@@ -31,6 +31,15 @@ def test_outputs_are_those_of_the_inputs_given(tvmc, models, tmp_path, x):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.npz", "out.npz"]
 
 
+def test_the_tutorials_line_runs_on_bytes_in_either_order(tvmc, models, tmp_path, x):
+    """As TVM's tutorial has it; files from other machines may have the bytes of numbers in another order."""
+    np.savez(tmp_path / "in.npz", image=x.astype(">f4"))
+    command = ("run", "--inputs", tmp_path / "in.npz", "--output", tmp_path / "predictions.npz")
+    assert tvmc(*command, models / "small.so").code == 0
+    with np.load(tmp_path / "predictions.npz") as outputs:
+        np.testing.assert_array_equal(outputs["features"], features(models, x))
+
+
 @pytest.mark.parametrize("mode", ["zeros", "ones"])
 def test_fill_modes(tvmc, models, tmp_path, mode):
     assert tvmc("run", models / "small.so", "--fill-mode", mode, "-o", tmp_path / "out.npz").code == 0

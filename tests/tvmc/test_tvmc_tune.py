@@ -102,6 +102,16 @@ def test_a_missing_file(tvmc, models, tmp_path):
     assert "r: no such file" in error
 
 
+def test_a_target_without_libraries_gets_records_of_nothing(tvmc, models, tmp_path):
+    flags = ("--target", "llvm", "--opt", "cache=disabled")
+    tuned = tvmc("tune", models / "small.onnx", *flags, "-o", tmp_path / "r")
+    assert tuned.code == 0
+    assert "nothing to tune: the target names no library" in tuned.out
+    assert (tmp_path / "r").read_text().count("\n") == 1  # the header
+    flags = ("--target", "llvm", "--tuning-records", tmp_path / "r", "-o", tmp_path / "m.so")
+    assert tvmc("compile", models / "small.onnx", *flags).code == 0
+
+
 @pytest.mark.slow
 def test_records_are_found_again_without_a_file(tvmc, models, tmp_path, monkeypatch):
     assert tvmc("tune", models / "small.onnx", "-o", tmp_path / "r").code == 0

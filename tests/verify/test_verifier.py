@@ -234,7 +234,9 @@ def test_a_folder_that_cannot_be_written_costs_nothing_else(
     monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", str(tmp_path / "file"))
     found = verification(tvm_mxplan.compile(zoo.load(zoo.TINY)))
     assert found.checked and "verified kernels are not kept" in found.notes[-1]
-    monkeypatch.setenv("TVM_MXPLAN_CACHE_DIR", "relative")
+    monkeypatch.delenv("TVM_MXPLAN_CACHE_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "relative")
     found = verification(tvm_mxplan.compile(zoo.load(zoo.TINY)))
     assert found.remembered and "no absolute folder" in found.notes[0]
 

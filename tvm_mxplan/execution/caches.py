@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from .. import environment
 from ..byoc import registry
 from ..byoc.engine import Engine
 from ..errors import InvalidInputError
@@ -112,11 +111,6 @@ def _statistics(counters: Sequence[Mapping[str, int]]) -> CacheStatistics:
     """Those of several libraries together; each has the capacity for itself."""
     names = [field.name for field in fields(CacheStatistics)]
     return CacheStatistics(**{name: sum(one[name] for one in counters) for name in names})
-
-
-def read_environment() -> None:
-    """Set the capacities that environment variables ask for."""
-    set_capacities(environment.primitive_cache(), environment.weights_cache_mib())
 
 
 def set_capacities(primitives: int | None, weights_mib: int | None) -> None:

@@ -6,7 +6,7 @@ function without being looked at in Python; ``byoc/runtime/ffi/calls.cc`` says w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from .signature import Signature
 
 _PLAIN: set[type] = {np.ndarray, machine.Tensor, tvm_ffi.core.Tensor}
 """Types of arrays whose elements are theirs alone; TVM's own joins them once one is seen."""
+_OURS = np.ndarray | np.generic | tvm_ffi.core.Tensor
+"""Types of values that are looked at, and copied, as they are."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +89,47 @@ def arguments_of(inputs: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
     """Inputs by position and by name."""
     if isinstance(inputs, dict):
         return (), inputs
-    if isinstance(inputs, np.ndarray | tvm_ffi.core.Tensor):
+    if isinstance(inputs, _OURS):
         return (inputs,), {}
     if isinstance(inputs, Mapping):
         return (), inputs
+    if _is_foreign(inputs):
+        return (inputs,), {}
+    if not isinstance(inputs, Iterable):
+        kind = type(inputs).__name__
+        raise InvalidInputError(f"inputs: expected an array, a sequence of them or a mapping, got {kind}")
     return tuple(inputs), {}
+
+
+def taken(
+    args: Sequence[Any], kwargs: Mapping[str, Any], shared: bool = False
+) -> tuple[list[Any], dict[str, Any]]:
+    """The same inputs, arrays of other libraries (PyTorch, JAX) as numpy's or TVM's.
+
+    Parameters
+    ----------
+    shared : refuse arrays whose memory cannot be used where it stands.
+    """
+    named = {name: _taken(value, shared) for name, value in kwargs.items()}
+    return [_taken(value, shared) for value in args], named
+
+
+def _taken(value: Any, shared: bool) -> Any:
+    if isinstance(value, _OURS) or not _is_foreign(value):
+        return value
+    ways: list[Callable[[Any], Any]] = [np.from_dlpack, tvm_ffi.from_dlpack]
+    reasons = []
+    for way in ways if shared else [*ways, np.asarray]:
+        try:
+            return way(value)
+        except Exception as error:
+            reasons.append(str(error))
+    raise InvalidInputError(f"inputs: no memory to read in a {type(value).__name__} ({reasons[0]})")
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether it is an array of a library that is neither numpy nor TVM."""
+    return hasattr(value, "shape") and (hasattr(value, "__dlpack__") or hasattr(value, "__array__"))
 
 
 def arrays_of(result: Any) -> list[Any]:

@@ -26,7 +26,7 @@ from ..export.shared_library import check_library
 from ..report.stored_report import StoredReport
 from . import machine, shape_errors
 from .bound import BoundCall
-from .calls import Caller, arguments_of, arrays_of, copy_into
+from .calls import Caller, arguments_of, arrays_of, copy_into, taken
 from .ffi import tvm_ffi
 from .session import StatefulSession
 from .signature import ANY, Port, Signature
@@ -117,6 +117,15 @@ class Executable:
             self._report = replace(self._report, failed_plans=failed_plans(self._module))
         return self._report
 
+    def __copy__(self) -> Executable:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedError(
+            "a compiled model is not copied or pickled; export it (ex.export) and load the file "
+            "(tvm_mxplan.load) where another one is wanted"
+        )
+
     def amend_report(self, **fields: Any) -> None:
         """Put ``fields`` into the report in the place of those it has."""
         self._amendments.update(fields)
@@ -130,6 +139,8 @@ class Executable:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> list[tvm.runtime.Tensor]:
         """Run the model on numpy arrays or TVM tensors, by position or by input name.
+
+        Arrays of other libraries are taken by ``__dlpack__`` or ``__array__``.
 
         Returns
         -------
@@ -187,7 +198,7 @@ class Executable:
         if not self._short:
             watched = "bind: a model for a GPU, deterministic or under opcheck is called, not bound"
             raise UnsupportedError(self._elsewhere or watched)
-        values = self.signature.bind(*arguments_of(inputs))
+        values = self.signature.bind(*taken(*arguments_of(inputs), shared=True))
         main = machine.virtual_machine(getattr(self._module, "mod", self._module))["main"]
         return BoundCall(main, self.signature, values, out)
 
@@ -232,11 +243,13 @@ class Executable:
         self._check_stateless()
         try:
             if not self._short:
-                return self._long_way(self.signature.bind(args, kwargs))
+                return self._long_way(self.signature.bind(*taken(args, kwargs)))
             caller = self._caller()
             values = args if not kwargs else None if args else self.signature.in_order(kwargs)
             result = None if values is None else caller(values)
-            return caller.looked_at(self.signature.bind(args, kwargs)) if result is None else result
+            if result is None:
+                result = caller.looked_at(self.signature.bind(*taken(args, kwargs)))
+            return result
         except (RuntimeError, ValueError) as error:
             said = None if isinstance(error, MxplanError) else shape_errors.told(error)
             if said is None:
@@ -320,11 +333,13 @@ def load(path: str | os.PathLike[str]) -> Executable:
     path = Path(path)
     check_library(path)
     check_digest(path)
+    machine.start()
     try:
-        machine.start()
         module = _load_module(path)
         vm = machine.virtual_machine(module)
         vm["main"]
+    except MxplanError:  # the file is one of ours, and what it holds cannot be run here
+        raise
     except Exception as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise InvalidInputError(f"{path}: not a compiled model, or truncated ({lines[-1]})") from error

@@ -24,6 +24,7 @@ import numpy as np
 from .. import environment
 from ..byoc import registry
 from ..core.element_types import numpy_type
+from ..errors import InvalidInputError, UnsupportedError
 from . import caches
 from .ffi import tvm_ffi
 
@@ -91,16 +92,34 @@ def start() -> None:
 
 
 def start_ours() -> None:
-    """Load our runtime as the environment asks for it, once."""
+    """Load our runtime as the environment asks for it, once.
+
+    Raises
+    ------
+    InvalidInputError : a variable says what nobody knows, now and at each call; the runtime is loaded.
+    """
     with _lock:
         if _ours:
             return
-        _ours.append(True)
-        for engine in registry.engines():
+        engines = registry.engines()
+        for engine in engines:
             engine.load()
-            if environment.debug_memory():
+        environment.check_fewer_threads()
+        memory = environment.debug_memory()
+        capacities = environment.primitive_cache(), environment.weights_cache_mib()
+        _ours.append(True)
+        if memory:
+            for engine in engines:
                 engine.set_debug(True)
-        caches.read_environment()
+        caches.set_capacities(*capacities)
+
+
+def check_compiler() -> None:
+    """Raises UnsupportedError where TVM is loaded without its compiler."""
+    if _tvm()._RUNTIME_ONLY:
+        raise UnsupportedError(
+            "TVM is loaded with its runtime alone, which compiles nothing; unset TVM_USE_RUNTIME_LIB"
+        )
 
 
 def virtual_machine(module: Any, devices: Devices = CPU) -> Any:
@@ -164,7 +183,10 @@ def _device(gpu: bool) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def _type_of(dtype: np.dtype[Any]) -> Any:
-    return tvm_ffi.dtype(dtype)
+    try:
+        return tvm_ffi.dtype(dtype)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"expected an array of numbers, got one of {dtype}") from None
 
 
 def outputs_of(result: Any) -> list[Any]:

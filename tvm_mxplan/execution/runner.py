@@ -53,7 +53,10 @@ class Timing:
 
 
 def read_inputs(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file by name; InvalidInputError if it is missing, truncated or none."""
+    """The arrays of an .npz file by name; InvalidInputError if it is missing, truncated or none.
+
+    Files may have the bytes of numbers in either order; arrays have them in this machine's.
+    """
     path = Path(path)
     if not path.exists():
         raise InvalidInputError(f"{path}: no such file; expected an .npz file with the inputs")
@@ -62,9 +65,13 @@ def read_inputs(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         if isinstance(archive, np.ndarray):
             raise TypeError("it holds one array without a name")
         with archive:
-            return {name: archive[name] for name in archive.files}
+            return {name: _in_our_order(archive[name]) for name in archive.files}
     except Exception as error:
         raise InvalidInputError(f"{path}: not an .npz file of plain arrays or truncated ({error})") from error
+
+
+def _in_our_order(array: np.ndarray) -> np.ndarray:
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def fill_inputs(
@@ -119,6 +126,7 @@ def measure(
 
     ``end_to_end`` counts the copies from numpy and back too.
     """
+    ex.signature.bind((), inputs)
     bound = {name: tensor_of(value) for name, value in inputs.items()}
     outputs = [output.numpy() for output in ex(**bound)]
     milliseconds = []

@@ -13,7 +13,7 @@ from ..core.program.dim_text import dim_from_text
 from ..core.program.dims import evaluate, symbols_of
 from ..errors import InvalidInputError, UnsupportedError
 from . import machine
-from .calls import arguments_of, arrays_of
+from .calls import arguments_of, arrays_of, taken
 from .signature import KeptState, Signature, is_symbol
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ class StatefulSession:
             self._added = 1 if isinstance(self._growing[0].rows, int) else 2
         kept = own[: len(own) - self._added]
         outputs = [port for at, port in enumerate(signature.outputs) if at not in self._given]
-        self.signature = Signature(tuple(kept), tuple(outputs), signature.bounds)
+        self.signature = Signature(
+            tuple(kept), tuple(outputs), signature.bounds, conditions=signature.conditions
+        )
         self._length = 0
         self._filled = machine.tensor_of(np.zeros(1, "int32"))
         self._rows = np.zeros(self._growing[0].capacity if self._growing else 0, "uint8")
@@ -175,7 +177,7 @@ class StatefulSession:
     def _checked(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         wanted = self._growing[0].rows if self._growing else 0
         known = {wanted: self._length} if isinstance(wanted, str) else {}
-        given = self.signature.bind(args, kwargs, known)
+        given = self.signature.bind(*taken(args, kwargs), known)
         if self._growing and isinstance(wanted, int) and wanted != self._length:
             raise InvalidInputError(
                 f"the model was made for calls on {wanted} rows of its caches, of which {self._length} "

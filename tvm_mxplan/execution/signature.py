@@ -11,6 +11,7 @@ from ..core.decisions.stored_state import StoredState
 from ..core.program.dim_text import dim_from_text
 from ..core.program.dims import LARGEST_EXTENT, evaluate, symbols_of
 from ..errors import InvalidInputError
+from .conditions import condition_of
 
 if TYPE_CHECKING:
     from tvm import relax
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 ANY = ("*",)
 OUTPUTS = "mxplan.outputs"
 """Attribute of a Relax function: names of its results, where a front end knows any."""
+CONDITIONS = "mxplan.conditions"
+"""Attribute of a Relax function: conditions on its named dimensions (``conditions.py``), as texts."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,13 @@ class KeptState(NamedTuple):
 
 @dataclass(frozen=True)
 class Signature:
-    """All of a function's inputs and outputs, in order, the bounds of named dimensions, and what it keeps."""
+    """All of a function's inputs and outputs, in order, what named dimensions may be, and what it keeps."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     states: tuple[KeptState, ...] = ()
+    conditions: tuple[str, ...] = ()
 
     def bind(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], known: Mapping[str, int] | None = None
@@ -76,6 +80,10 @@ class Signature:
         InvalidInputError : one sentence with the input, what was expected and what came.
         """
         names = [port.name for port in self.inputs]
+        for at, value in enumerate(args):
+            if not _is_array(value):
+                which = f"input {self.inputs[at]}" if at < len(names) else f"value {at} of the inputs"
+                raise _no_array(which, value)
         if len(args) > len(names):
             raise InvalidInputError(f"{len(args)} inputs given, {len(names)} expected: {', '.join(names)}")
         bound = dict(zip(names, args, strict=False))
@@ -89,8 +97,9 @@ class Signature:
         if missing:
             raise InvalidInputError(f"input {missing[0]!r} is missing; the inputs are {', '.join(names)}")
         symbols = dict(known or {})
+        origins: dict[str, str] = {}
         for port in self.inputs:
-            _check(port, bound[port.name], symbols)
+            _check(port, bound[port.name], symbols, origins)
         for port in self.inputs:
             _check_arithmetic(port, bound[port.name], symbols)
         for name, (low, high) in self.bounds.items():
@@ -99,6 +108,8 @@ class Signature:
                 raise InvalidInputError(
                     f"dimension {name} is {symbols[name]}; expected {wanted}, as stated when compiling"
                 )
+        for text in self.conditions:
+            _check_condition(text, symbols)
         return [bound[name] for name in names]
 
     def in_order(self, named: Mapping[str, Any]) -> list[Any] | None:
@@ -125,6 +136,7 @@ class Signature:
             "outputs": [[port.name, list(port.shape), port.dtype] for port in self.outputs],
             "bounds": {name: list(pair) for name, pair in self.bounds.items()},
             "states": [list(state) for state in self.states],
+            "conditions": list(self.conditions),
         }
 
     @classmethod
@@ -134,27 +146,42 @@ class Signature:
 
         bounds = {name: (int(low), int(high)) for name, (low, high) in data.get("bounds", {}).items()}
         states = tuple(KeptState(*fields) for fields in data.get("states", []))
-        return cls(ports(data["inputs"]), ports(data["outputs"]), bounds, states)
+        conditions = tuple(data.get("conditions", ()))
+        return cls(ports(data["inputs"]), ports(data["outputs"]), bounds, states, conditions)
 
 
-def _check(port: Port, value: Any, symbols: dict[str, int]) -> None:
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is None or dtype is None:
-        kind = type(value).__name__
-        raise InvalidInputError(f"input {port}: expected a numpy array or a TVM tensor, got {kind}")
+def _is_array(value: Any) -> bool:
+    return getattr(value, "shape", None) is not None and getattr(value, "dtype", None) is not None
+
+
+def _no_array(which: str, value: Any) -> InvalidInputError:
+    return InvalidInputError(f"{which}: expected a numpy array or a TVM tensor, got {type(value).__name__}")
+
+
+def _check(port: Port, value: Any, symbols: dict[str, int], origins: dict[str, str]) -> None:
+    """Checks one input; dimensions that it is the first to tell join ``symbols``, its name ``origins``."""
+    if not _is_array(value):
+        raise _no_array(f"input {port}", value)
     if not port.dtype:
         return  # a library that TVM wrote, which carries no types; its own check has to do
-    shape = tuple(int(dim) for dim in shape)
-    if _name_of(dtype) != port.dtype:
-        raise InvalidInputError(f"input {port}: expected element type {port.dtype}, got {dtype}")
+    shape = tuple(int(dim) for dim in value.shape)
+    if _name_of(value.dtype) != port.dtype:
+        raise InvalidInputError(f"input {port}: expected element type {port.dtype}, got {value.dtype}")
     if port.shape == ANY:
         return
-    fits = len(shape) == len(port.shape)
+    fits, told = len(shape) == len(port.shape), []
     for expected, actual in zip(port.shape, shape, strict=False):
-        bound = symbols.setdefault(expected, actual) if is_symbol(expected) else expected
-        fits = fits and (bound == actual or isinstance(bound, str))
+        if not is_symbol(expected):
+            fits = fits and (expected == actual or isinstance(expected, str))
+        elif expected not in symbols:
+            symbols[expected], origins[expected] = actual, port.name
+        elif symbols[expected] != actual:
+            fits = False
+            origin = f" in input {origins[expected]}" if expected in origins else ""
+            told.append(f"; {expected} is {symbols[expected]}{origin}")
     if not fits:
-        raise InvalidInputError(f"input {port}: expected that shape, got [{', '.join(map(str, shape))}]")
+        given = ", ".join(map(str, shape))
+        raise InvalidInputError(f"input {port}: expected that shape, got [{given}]{''.join(told)}")
 
 
 @functools.lru_cache(maxsize=64)
@@ -182,6 +209,18 @@ def _check_arithmetic(port: Port, value: Any, symbols: Mapping[str, int]) -> Non
             )
 
 
+def _check_condition(text: str, symbols: Mapping[str, int]) -> None:
+    """A condition holds of this call, unless it is about dimensions that no input tells."""
+    condition = condition_of(text)
+    if condition is None or not condition.names <= symbols.keys() or condition.holds(symbols):
+        return
+    known = ", ".join(f"{name} = {symbols[name]}" for name in sorted(condition.names))
+    raise InvalidInputError(
+        f"the model is compiled for sizes of which {text}, got {known}; "
+        "export it with examples of such sizes, or without the branch that the condition belongs to"
+    )
+
+
 def is_symbol(dim: int | str) -> bool:
     """Whether a dimension is a name alone."""
     return isinstance(dim, str) and dim.isidentifier()
@@ -204,6 +243,12 @@ def signature_of(
         return Signature(tuple(inputs), tuple(Port(name, ANY, "") for name in names))
     outputs = [_port(name, relax.Var(name, field)) for name, field in zip(names, fields, strict=True)]
     return Signature(tuple(inputs), tuple(outputs))
+
+
+def conditions_of(function: relax.Function) -> tuple[str, ...]:
+    """The conditions that a Relax function states for its named dimensions."""
+    stated = function.attrs.get(CONDITIONS) if function.attrs else None
+    return tuple(map(str, stated or ()))
 
 
 def _port(name: str, expr: relax.Expr) -> Port:

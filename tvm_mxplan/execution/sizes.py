@@ -34,8 +34,10 @@ def combinations(signature: Signature, sizes: Mapping[str, int | Iterable[int]])
         numbers = list(given) if isinstance(given, Iterable) else [given]
         low, high = signature.bounds.get(name, (1, LARGEST_EXTENT))
         for number in numbers:
-            if not isinstance(number, int | np.integer) or not low <= number <= high:
-                wanted = f"{low} or more" if high == LARGEST_EXTENT else f"{low} to {high}"
+            is_whole = isinstance(number, int | np.integer)
+            if not is_whole or not low <= number <= high:
+                is_open = high == LARGEST_EXTENT and not (is_whole and number > high)
+                wanted = f"{low} or more" if is_open else f"{low} to {high}"
                 raise InvalidInputError(f"dimension {name!r} cannot be {number!r}; expected {wanted}")
         choices.append([int(number) for number in dict.fromkeys(numbers)])
     return [dict(zip(names, chosen, strict=True)) for chosen in itertools.product(*choices)]

@@ -18,8 +18,11 @@ def check_destination(path: str | os.PathLike[str], suffix: str) -> Path:
     path = Path(path)
     if path.suffix != suffix:
         raise InvalidInputError(f"{path}: expected a name that ends in {suffix}")
-    if path.is_dir():
-        raise InvalidInputError(f"{path}: is a directory; expected the name of a file")
+    try:
+        if path.is_dir():
+            raise InvalidInputError(f"{path}: is a directory; expected the name of a file")
+    except OSError as error:
+        raise InvalidInputError(f"{path}: cannot be written ({error.strerror or error})") from error
     if not path.parent.is_dir():
         raise InvalidInputError(f"{path}: there is no folder {path.parent}; create it first")
     try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import tvm
 from tvm import relax, tirx
@@ -49,6 +50,11 @@ class OriginBuilder(relax.BlockBuilder):
             self._importing.pop()
             self._emitted.pop()
 
+    @property
+    def origin(self) -> Origin | None:
+        """The origin of calls that are emitted now; None outside of all."""
+        return self._importing[-1] if self._importing else None
+
     def another(self, to_be_kept: bool) -> OriginBuilder:
         """A builder of another function of the model; what it makes has the same origin.
 
@@ -59,6 +65,14 @@ class OriginBuilder(relax.BlockBuilder):
         builder = OriginBuilder(root=self.root if to_be_kept else None)
         builder._importing, builder._emitted = list(self._importing), [{} for _ in self._importing]
         return builder
+
+    def _exit_function_scope(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        """Leaves a function; the block that an error has left open is ended, or TVM prints a warning."""
+        is_open = not self._func._is_emit_func_output_called
+        super()._exit_function_scope(exc_type, exc_val, exc_tb)
+        if exc_type is not None and is_open:
+            self._end_block()
+            self.end_scope()
 
     def add_func(self, func: tvm.ir.BaseFunc, func_name: str) -> tvm.ir.GlobalVar:
         if self.root is not self and isinstance(func, tirx.PrimFunc):

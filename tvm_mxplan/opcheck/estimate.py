@@ -41,7 +41,10 @@ def unit_roundoff(dtype: np.dtype[Any]) -> float:
 
 def as_stored(values: Array, dtype: np.dtype[Any]) -> Array:
     """Numbers as an element type holds them: the nearest integers, where it is of integers."""
-    return (np.rint(values) if dtype.kind in "iu" else values).astype(dtype)
+    if dtype.kind not in "iu":
+        return values.astype(dtype)
+    with np.errstate(invalid="ignore"):  # NaN, which is no integer
+        return np.rint(values).astype(dtype)
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,8 @@ def replay(path: str | os.PathLike[str]) -> Replay:
     from tvm_mxplan.byoc.arrays import tensor_of
 
     path = Path(path)
+    if not path.exists():
+        raise InvalidInputError(f"{path}: no such file; expected an .npz file that opcheck wrote")
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}

@@ -175,19 +175,22 @@ def _without(made: Made, name: str) -> onnx.ModelProto:
     changed = onnx.ModelProto()
     changed.CopyFrom(made.compared)
     (before,) = [node for node in made.real.graph.node if node.name == name]
+    # Conversions may have the names of constants for their results.
+    constants = [tensor for tensor in made.real.graph.initializer if tensor.name in before.input]
+    names = {tensor.name: f"{tensor.name}{_GIVEN}" for tensor in constants}
     for node in list(changed.graph.node):
         if node.output[:1] == before.output[:1] and node.op_type == "Mul":
             node.CopyFrom(before)  # the last of a dynamic product's parts
+            inputs = list(before.input)
         elif node.name == name:
             inputs = [_as_before(made, changed, name) for name in before.input]
-            del node.input[:]
-            node.input.extend(inputs)
-    held = {tensor.name for tensor in changed.graph.initializer}
-    changed.graph.initializer.extend(
-        tensor
-        for tensor in made.real.graph.initializer
-        if tensor.name in before.input and tensor.name not in held
-    )
+        else:
+            continue
+        del node.input[:]
+        node.input.extend(names.get(name, name) for name in inputs)
+    for tensor in constants:
+        changed.graph.initializer.add().CopyFrom(tensor)
+        changed.graph.initializer[-1].name = names[tensor.name]
     return changed
 
 

@@ -29,7 +29,7 @@ from ..passes.borders import CONVERTING, stored_state
 from ..passes.costs import multiply_adds
 from ..passes.costs.kept_times import KeptCall, kept_calls
 from ..passes.costs.model import planned_step_us, region_us
-from ..passes.dispatch.implementations import Preference, preference_of
+from ..passes.dispatch.implementations import NO_PATTERN, Preference, preference_of
 from ..passes.origins import origin_table
 from ..passes.region.attached import constants_of, fused_of, program_of, regions
 from ..passes.storage.relax_aliases import name_of
@@ -101,6 +101,7 @@ class Recorder:
             machine=str(self.machine),
             state=self._state,
             converting=self._converting,
+            tvm_failures=tuple(f"{name}: {reason}" for name, reason in self.journal.failures.items()),
         )
 
     @property
@@ -128,7 +129,7 @@ class Recorder:
 
         return _observer("RecordState", note)
 
-    def left_to_tvm(self, why: str = "no implementation in the library") -> tvm.transform.Pass:
+    def left_to_tvm(self, why: str = NO_PATTERN) -> tvm.transform.Pass:
         """Notes the operators that stand outside of regions; ``why``, where nobody gave a reason."""
 
         def note(mod: tvm.IRModule) -> None:
@@ -158,12 +159,17 @@ class Recorder:
         return _observer("RecordFallbacks", note)
 
     def _reason(self, call: KeptCall, why: str) -> str:
-        """Returns the reason why no library runs an operator: what was said of it, or else of its kind."""
+        """Returns the reason why no library runs an operator: what was said of it, or else of its kind.
+
+        Of what libraries said it is the last one's that has the operator at all: those before it take less.
+        """
         decision = self.journal.dispatched.get(call.operator)
-        libraries = {one.name for one in self.preference.libraries}
-        out = [one.out for one in decision.candidates if one.backend in libraries] if decision else []
+        said = {one.backend: one.out for one in decision.candidates} if decision else {}
+        out = [said[one.name] for one in reversed(self.preference.libraries) if said.get(one.name)]
+        telling = [reason for reason in out if reason != NO_PATTERN]
         refused = self.journal.refused
-        known = [refused.get(call.operator), _kernels([call]), *out, refused.get(f"relax.{call.kind}"), why]
+        of_kind = refused.get(f"relax.{call.kind}")
+        known = [refused.get(call.operator), _kernels([call]), *telling, *out, of_kind, why]
         return next(reason for reason in known if reason)
 
     def planned(self, backend: Backend) -> tvm.transform.Pass:

@@ -115,6 +115,7 @@ class Report:
     state : parameters that outlive a call and are stored in a layout of their own.
     converting : steps that convert such a parameter, or its gradient, in every call.
     failed_plans : plans of a GPU that failed in this process, and what ran in their places.
+    tvm_failures : kernels and operators that TVM failed on, and on what; other means were taken for them.
     recomputation : what runs twice for a budget of memory; None where nothing does.
     """
 
@@ -135,6 +136,7 @@ class Report:
     converting: tuple[str, ...] = ()
     failed_plans: tuple[str, ...] = ()
     recomputation: Recomputation | None = None
+    tvm_failures: tuple[str, ...] = ()
 
     @property
     def offloaded(self) -> float:
@@ -177,6 +179,7 @@ class Report:
         _leave_out(data, "state")
         _leave_out(data, "converting")
         _leave_out(data, "failed_plans")
+        _leave_out(data, "tvm_failures")
         _leave_out(data, "recomputation")
         return {**data, "dispatch": self.dispatch.to_json()}
 
@@ -221,6 +224,7 @@ class Report:
             state=tuple(StoredState.from_json(one) for one in data.get("state", ())),
             converting=tuple(data.get("converting", ())),
             failed_plans=tuple(data.get("failed_plans", ())),
+            tvm_failures=tuple(data.get("tvm_failures", ())),
             recomputation=Recomputation.from_json(data.get("recomputation")),
         )
 
@@ -279,6 +283,7 @@ class Report:
         else:
             lines.append("left to TVM: nothing")
         lines += [f"plan that failed here, {failed}" for failed in self.failed_plans]
+        lines += [f"TVM fails on {failure}" for failure in self.tvm_failures]
         if self.determinism:
             lines.append(str(self.determinism))
         if self.tuning:

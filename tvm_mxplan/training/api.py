@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from ..errors import InvalidInputError
 from ..frontend.parameters import Parameters
 from ..frontend.stated_inputs import Shape
 from ..options import Options
+from .checks import int_of, is_number
 from .functions import Clipping, Recipe, with_reached
 from .losses import loss_of
 from .model import Wanted, model_of
@@ -50,15 +51,13 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("clip_norm", "clip_value"):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | float) and value > 0):
+            if value is not None and not (is_number(value, 0) and value > 0):
                 raise InvalidInputError(f"{name}={value!r}; expected a number above 0")
-        if type(self.accumulate) is not int or self.accumulate < 1:
-            raise InvalidInputError(f"accumulate={self.accumulate!r}; expected a whole number from 1")
-        if type(self.seed) is not int or not 0 <= self.seed < 2**63:
-            raise InvalidInputError(f"seed={self.seed!r}; expected a whole number from 0")
+        object.__setattr__(self, "accumulate", int_of("accumulate", self.accumulate, 1))
+        object.__setattr__(self, "seed", int_of("seed", self.seed, 0))
         if self.keep_gradients and self.accumulate > 1:
             raise InvalidInputError("keep_gradients and accumulate together are not there; give one of them")
-        if isinstance(self.trainable, str):
+        if isinstance(self.trainable, str) or not isinstance(self.trainable, Iterable | None):
             raise InvalidInputError(f"trainable={self.trainable!r}; expected a list of names")
 
 

@@ -24,7 +24,7 @@ from ..execution.signature import Port
 from ..operators.registration import dtype_of, numbers, shape_of
 from ..passes.origins import origins_of, with_origins
 from .forward import Forward
-from .gradients import check_gradients, ours, reached
+from .gradients import check_gradients, named_origins, ours, reached, with_stops
 from .inlining import inlined, without_stops
 from .losses import Loss
 from .model import Model
@@ -119,12 +119,15 @@ class Built:
 
     Attributes
     ----------
+    targets : inputs of the loss beside the outputs.
     statistics : names of the running statistics among the results.
+    outputs : of the model, those that the loss is of.
     """
 
     mod: tvm.IRModule
     targets: tuple[Port, ...] = ()
     statistics: tuple[str, ...] = ()
+    outputs: tuple[Port, ...] = ()
 
 
 class _Writer:
@@ -197,8 +200,7 @@ def step_function(recipe: Recipe, *, gives_gradients: bool = False) -> Built:
             every = [*results, *state, *(grads if gives_gradients else ())]
             fields = [builder.emit_output(one) for one in every]
         builder.emit_func_output(relax.Tuple(fields))
-    mod = _tidied(builder.get())
-    return Built(mod, adjoint.targets, adjoint.statistics)
+    return adjoint.built(_tidied(builder.get()))
 
 
 def backward_function(recipe: Recipe) -> Built:
@@ -218,7 +220,7 @@ def backward_function(recipe: Recipe) -> Built:
             ]
             fields = [builder.emit_output(one) for one in [*results, *added]]
         builder.emit_func_output(relax.Tuple(fields))
-    return Built(_tidied(builder.get()), adjoint.targets, adjoint.statistics)
+    return adjoint.built(_tidied(builder.get()))
 
 
 def update_function(recipe: Recipe) -> tvm.IRModule:
@@ -244,7 +246,9 @@ class _Adjoint:
         model, writer = recipe.model, _Writer(recipe.model.kernels)
         self.recipe = recipe
         # The loss says what it takes when it sees the outputs, so these are inferred first.
-        self.targets = tuple(recipe.loss.targets(recipe.of_loss(_outputs(model))))
+        taken = recipe.of_loss(_outputs(model))
+        self._taken = tuple(Port(str(one.name), shape_of(one), dtype_of(one)) for one in taken)
+        self.targets = tuple(recipe.loss.targets(taken))
         arguments = self.parameters(writer)
         inputs, rest = arguments[: len(model.inputs)], arguments[len(model.inputs) :]
         targets, key = rest[: len(self.targets)], rest[len(self.targets)]
@@ -264,7 +268,8 @@ class _Adjoint:
         mod = builder.get()
         wanted = [weights[name] for name in recipe.trained]
         check_gradients(mod["main"], mod["main"].body.body.fields[0], wanted)
-        with ours():
+        mod[mod.get_global_var("main")] = with_stops(mod["main"], wanted)
+        with ours(named_origins(mod["main"])):
             mod = relax.transform.Gradient("main", wanted)(mod)
         self._function = mod["main_adjoint"]
         kept = {
@@ -273,6 +278,10 @@ class _Adjoint:
             if gvar.name_hint not in ("main", "main_adjoint")
         }
         self.kernels = tvm.IRModule(kept)
+
+    def built(self, mod: tvm.IRModule) -> Built:
+        """A module that has the adjoint in its function."""
+        return Built(mod, self.targets, self.statistics, self._taken)
 
     def parameters(self, writer: _Writer) -> list[relax.Var]:
         """Parameters of the adjoint: inputs, targets, key, weights."""

@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tvm
@@ -20,6 +21,7 @@ from tvm.relax import op
 from ..errors import InvalidInputError
 from ..execution.signature import Port
 from ..operators.registration import dtype_of, numbers, shape_of
+from .checks import float_of, int_of
 from .inlining import inlined
 
 LABELS = "labels"
@@ -43,8 +45,11 @@ class Loss(ABC):
     ) -> relax.Expr:
         """The loss as a tensor without axes, emitted into the function that is open."""
 
-    def check(self, targets: Sequence[np.ndarray]) -> None:  # noqa: B027 (most have nothing to check)
-        """InvalidInputError for targets of the right shapes and types that make no sense."""
+    def check(self, targets: Sequence[np.ndarray], outputs: Sequence[Port]) -> None:  # noqa: B027
+        """InvalidInputError for targets of the right shapes and types that make no sense for the outputs.
+
+        Most losses have nothing to check.  One loss may serve several models, so it keeps nothing of any.
+        """
 
 
 @dataclass
@@ -61,11 +66,11 @@ class SoftmaxCrossEntropy(Loss):
     ignore: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.label_smoothing < 1:
-            raise InvalidInputError(f"label_smoothing={self.label_smoothing!r}; expected from 0 to below 1")
+        self.label_smoothing = float_of("label_smoothing", self.label_smoothing, 0, 1)
+        if self.ignore is not None:
+            self.ignore = int_of("ignore", self.ignore)
         if self.ignore is not None and self.label_smoothing:
             raise InvalidInputError("label_smoothing and ignore together are not there yet; give one of them")
-        self._classes = 0
 
     def targets(self, outputs: Sequence[relax.Expr]) -> list[Port]:
         output = _only(outputs, "softmax cross-entropy")
@@ -74,7 +79,6 @@ class SoftmaxCrossEntropy(Loss):
             raise InvalidInputError(
                 f"softmax cross-entropy: expected an output of samples and classes, got {list(shape)}"
             )
-        self._classes = shape[1]
         return [Port(LABELS, (shape[0], *shape[2:]), "int64")]
 
     def emit(
@@ -95,16 +99,21 @@ class SoftmaxCrossEntropy(Loss):
         kept = op.multiply(loss, relax.const(1 - self.label_smoothing, dtype))
         return builder.emit(op.add(kept, op.multiply(all_alike, relax.const(share, dtype))))
 
-    def check(self, targets: Sequence[np.ndarray]) -> None:
-        (labels,) = targets
-        wrong = (labels < 0) | (labels >= self._classes)
+    def check(self, targets: Sequence[np.ndarray], outputs: Sequence[Port]) -> None:
+        (labels,), classes = targets, int(_without_ones(outputs[0].shape)[1])
+        wrong = (labels < 0) | (labels >= classes)
         if self.ignore is not None:
-            wrong &= labels != self.ignore
+            counted = labels != self.ignore
+            wrong &= counted
+            if not counted.any():
+                raise InvalidInputError(
+                    f"{LABELS}: each one is {self.ignore}, which does not count; expected one that does"
+                )
         if wrong.any():
             at = tuple(int(n) for n in np.argwhere(wrong)[0])
             place = at[0] if len(at) == 1 else list(at)
             raise InvalidInputError(
-                f"{LABELS}[{place}] is {int(labels[at])}; expected 0 to {self._classes - 1}, the classes"
+                f"{LABELS}[{place}] is {int(labels[at])}; expected 0 to {classes - 1}, the classes"
             )
 
 
@@ -194,7 +203,7 @@ def _binding(builder: relax.BlockBuilder, expr: relax.Expr) -> relax.Call | None
     return made if isinstance(made, relax.Call) and isinstance(made.op, tvm.ir.Op) and made.args else None
 
 
-def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:
+def _without_ones(shape: Sequence[int | str]) -> tuple[Any, ...]:
     """Samples, classes and extents, but for a last part of them that is 1."""
     kept = list(shape)
     while len(kept) > 2 and kept[-1] == 1:

@@ -36,6 +36,7 @@ class Model:
     unbiased : running variances take the batch's, divided by one element less, as in PyTorch.
     kernels : functions beside it that it calls.
     onnx : the model that ``save`` puts trained weights into, where it came as ONNX.
+    constants : names of real numbers that it holds and that are no weights; ``trainable=`` may name them.
     """
 
     function: relax.Function
@@ -47,6 +48,7 @@ class Model:
     unbiased: bool = False
     kernels: tvm.IRModule = field(default_factory=tvm.IRModule)
     onnx: Any = None
+    constants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

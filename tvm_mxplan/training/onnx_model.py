@@ -1,14 +1,16 @@
 """ONNX models with their weights as parameters.
 
 Initializers that a model learns become inputs of its graph, so that the importer neither folds nor hides
-them.  Which they are is told by who reads them (``_ROLES``), through nodes that only move data.  Batch norms
+them.  Which they are is told by who reads them (``_ROLES``), through nodes that only move data (``_MOVES``);
+``trainable=`` may name other real numbers.  Batch norms
 and dropouts that were exported for training, or that inference would leave out, are written so that the
 importer keeps them (``nn.batch_norm``, ``nn.dropout``), which ``forward.py`` turns into those of training.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,8 @@ from ..passes.canonicalize.name_symbols import NameSymbols
 from ..passes.canonicalize.recover_operators import RecoverOperators
 from .model import FLOATS, Model, Wanted, chosen, kernels_of, port_of
 
-_ROLES = {
+_EVERY = range(2**31)
+_ROLES: dict[str, Sequence[int]] = {
     "Conv": (1, 2),
     "ConvTranspose": (1, 2),
     "Gemm": (0, 1, 2),
@@ -41,16 +44,35 @@ _ROLES = {
     "RNN": (1, 2, 3),
     "PRelu": (1,),
     "Gather": (0,),
-    "Add": (0, 1),
-    "Sub": (0, 1),
-    "Mul": (0, 1),
-    "Div": (0, 1),
+    "Einsum": _EVERY,
+    "Add": _EVERY,
+    "Sub": _EVERY,
+    "Mul": _EVERY,
+    "Div": _EVERY,
+    "Pow": _EVERY,
+    "Sum": _EVERY,
+    "Mean": _EVERY,
+    "Max": _EVERY,
+    "Min": _EVERY,
+    "Where": (1, 2),
 }
 """Operands that are weights where they are initializers."""
-_ARITHMETIC = ("Add", "Sub", "Mul", "Div")
-"""Operators whose single numbers are constants of a formula rather than weights."""
+_ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Pow", "Sum", "Mean", "Max", "Min", "Where")
+"""Operators whose single numbers are constants of a formula rather than weights, but for biases."""
+_PRODUCTS = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum")
+"""Operators to whose results arithmetic adds a bias."""
 _STATISTICS = (3, 4)
-_MOVES = ("Identity", "Transpose", "Reshape", "Flatten", "Unsqueeze", "Squeeze")
+_CHOICES = ("Pow", "Sum", "Mean", "Max", "Min", "Where")
+_VIEWS = ("Identity", "Transpose", "Reshape", "Flatten", "Unsqueeze", "Squeeze")
+_MOVES: dict[str, Sequence[int]] = {
+    **dict.fromkeys((*_VIEWS, "Cast", "CastLike", "Dropout"), (0,)),
+    **dict.fromkeys(("Expand", "Tile", "Pad", "Slice", "Split", "Trilu", "Compress"), (0,)),
+    **dict.fromkeys(("DepthToSpace", "SpaceToDepth", "ReverseSequence"), (0,)),
+    **dict.fromkeys(("Gather", "GatherElements", "GatherND"), (0,)),
+    **dict.fromkeys(("Scatter", "ScatterElements", "ScatterND"), (0, 2)),
+    "Concat": _EVERY,
+}
+"""Operators that only move numbers, and their operands that hold these."""
 
 
 def model_of_onnx(proto: onnx.ModelProto, wanted: Wanted, source: str, folder: Path | None) -> Model:
@@ -58,16 +80,22 @@ def model_of_onnx(proto: onnx.ModelProto, wanted: Wanted, source: str, folder: P
     shapes = wanted.inputs or {}
     if not isinstance(shapes, Mapping):
         raise InvalidInputError("inputs: expected shapes by the names of the ONNX model's inputs")
+    if wanted.params is not None:
+        raise InvalidInputError(
+            "params: an ONNX model holds its weights; give others to load_state_dict() of the step"
+        )
     plain = onnx.ModelProto()
     plain.CopyFrom(proto)
-    _constants_as_initializers(plain.graph)
+    stated = _constants_as_initializers(plain.graph)
     arrays = {one.name: array_of(one, folder) for one in plain.graph.initializer}
-    learned, statistics = _weights_of(plain.graph, arrays)
+    floats = _weights_of(plain.graph, arrays, stated)
+    asked = [name for name in floats.others if name in (wanted.trainable or ())]
+    learned = [*floats.learned, *asked]
     saved = onnx.ModelProto()
     saved.CopyFrom(plain)
     _for_training(plain, source)
     names = input_names(plain)
-    weights = {name: arrays[name] for name in [*learned, *statistics]}
+    weights = {name: arrays[name] for name in [*learned, *floats.statistics]}
     _as_inputs(plain.graph, names, weights)
     mod = import_model(plain, dict(shapes), source, folder)
     # Operators that an importer spread over kernels have gradients as operators alone.
@@ -83,6 +111,7 @@ def model_of_onnx(proto: onnx.ModelProto, wanted: Wanted, source: str, folder: P
         keeps_momentum=True,
         kernels=kernels_of(mod),
         onnx=(saved, folder),
+        constants=tuple(name for name in floats.others if name not in asked),
     )
 
 
@@ -98,8 +127,9 @@ def with_weights(saved: tuple[onnx.ModelProto, Path | None], weights: Mapping[st
     return made
 
 
-def _constants_as_initializers(graph: onnx.GraphProto) -> None:
-    """Numbers that nodes state, which may be weights, under the names of the nodes' results."""
+def _constants_as_initializers(graph: onnx.GraphProto) -> set[str]:
+    """Makes numbers that nodes state, which may be weights, initializers; the names of the nodes' results."""
+    given = {one.name for one in graph.initializer}
     known = {one.name: one for one in graph.initializer}
     kept = []
     for node in graph.node:
@@ -111,6 +141,7 @@ def _constants_as_initializers(graph: onnx.GraphProto) -> None:
             known[node.output[0]] = graph.initializer[-1]
     del graph.node[:]
     graph.node.extend(kept)
+    return set(known) - given
 
 
 def _stated(node: onnx.NodeProto, known: Mapping[str, onnx.TensorProto]) -> np.ndarray | None:
@@ -124,26 +155,61 @@ def _stated(node: onnx.NodeProto, known: Mapping[str, onnx.TensorProto]) -> np.n
     return None
 
 
-def _weights_of(graph: onnx.GraphProto, arrays: Mapping[str, np.ndarray]) -> tuple[list[str], list[str]]:
-    """Names of initializers that are learned, and of running statistics, in the graph's order."""
-    roots = {name: name for name in arrays}  # what a value is moved from
+@dataclass(frozen=True)
+class _Floats:
+    """Names of initializers of real numbers, in the graph's order.
+
+    Attributes
+    ----------
+    learned : those that a model learns.
+    statistics : running means and variances of batch norms.
+    others : constants of formulas, and what no operator of a weight reads.
+    """
+
+    learned: list[str]
+    statistics: list[str]
+    others: list[str]
+
+
+def _weights_of(graph: onnx.GraphProto, arrays: Mapping[str, np.ndarray], stated: set[str]) -> _Floats:
+    """Initializers by what reads them.
+
+    Parameters
+    ----------
+    stated : those that nodes stated, as zeros that fill a tensor up: no weights where numbers are chosen.
+    """
+    floats = [name for name, array in arrays.items() if str(array.dtype) in FLOATS]
+    roots = {name: {name} for name in floats}  # what a value is moved from
+    products: set[str] = set()  # results of products with a weight
     learned: set[str] = set()
     statistics: set[str] = set()
     for node in graph.node:
-        if node.op_type in _MOVES and node.input[0] in roots:
-            roots[node.output[0]] = roots[node.input[0]]
+        kind = node.op_type
         for at, name in enumerate(node.input):
-            root = roots.get(name, "")
-            if not root or str(arrays[root].dtype) not in FLOATS:
-                continue
-            if node.op_type == "BatchNormalization" and at in _STATISTICS:
-                statistics.add(root)
-            elif at in _ROLES.get(node.op_type, ()) and (
-                node.op_type not in _ARITHMETIC or arrays[root].size > 1
-            ):
-                learned.add(root)
-    in_order = list(arrays)
-    return [n for n in in_order if n in learned - statistics], [n for n in in_order if n in statistics]
+            found = roots.get(name, set()) - (stated if kind in _CHOICES else set())
+            if kind == "BatchNormalization" and at in _STATISTICS:
+                statistics |= found
+            elif at in _ROLES.get(kind, ()):
+                is_bias = kind == "Add" and not products.isdisjoint(node.input)
+                learned |= {
+                    root
+                    for root in found
+                    if kind not in _ARITHMETIC
+                    or arrays[root].size > 1
+                    or (is_bias and arrays[root].ndim and arrays[root].size)
+                }
+        if kind in _PRODUCTS and any(roots.get(name) for name in node.input):
+            products.update(node.output)
+        moved = [node.input[at] for at in range(len(node.input)) if at in _MOVES.get(kind, ())]
+        if any(roots.get(name) for name in moved):
+            every = set().union(*(roots.get(name, set()) for name in moved))
+            every = every if kind in _VIEWS else every - stated
+            roots.update(dict.fromkeys(node.output, every))
+    return _Floats(
+        [name for name in floats if name in learned - statistics],
+        [name for name in floats if name in statistics],
+        [name for name in floats if name not in learned | statistics],
+    )
 
 
 def _for_training(proto: onnx.ModelProto, source: str) -> None:

@@ -11,9 +11,10 @@ function, worked out in float64.
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -21,6 +22,7 @@ from tvm import relax, tirx
 
 from ..errors import InvalidInputError
 from ..operators.update import FORMULAS, update
+from .checks import float_of, is_number
 
 Rate: TypeAlias = float | Callable[[int], float]
 """A learning rate, or one for each step, which are counted from 0."""
@@ -71,20 +73,25 @@ class Optimizer(ABC):
     def rate(self, step: int) -> float:
         """The learning rate of a step, counted from 0."""
         rate = self.learning_rate(step) if callable(self.learning_rate) else self.learning_rate
-        if not isinstance(rate, int | float) or not math.isfinite(rate) or rate < 0:
+        if not is_number(rate, 0):
             raise InvalidInputError(f"learning rate {rate!r} in step {step}; expected a number of at least 0")
         return float(rate)
 
+    def check_rate(self) -> None:
+        """InvalidInputError for a learning rate that is neither a number nor a function."""
+        if not callable(self.learning_rate) and not is_number(self.learning_rate, 0):
+            raise InvalidInputError(
+                f"learning_rate={self.learning_rate!r}; expected a number of at least 0, or a function of "
+                "the step"
+            )
+
     def described(self) -> dict[str, Any]:
         """The optimiser's kind and its numbers, as checkpoints hold them."""
-        values = {name: value for name, value in asdict(self).items() if name != "learning_rate"}  # type: ignore[call-overload]
+        plain = copy.copy(self)
+        # A function of the step may hold anything, and nothing of it is written.
+        object.__setattr__(plain, "learning_rate", 0.0)
+        values = {name: value for name, value in asdict(plain).items() if name != "learning_rate"}  # type: ignore[call-overload]
         return {"kind": type(self).__name__, **values}
-
-
-def _number(name: str, value: float, low: float, high: float = math.inf) -> None:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value < high:
-        bounds = f"at least {low}" if high == math.inf else f"from {low} to below {high}"
-        raise InvalidInputError(f"{name}={value!r}; expected a number {bounds}")
 
 
 @dataclass
@@ -99,8 +106,9 @@ class SGD(Optimizer):
     numbers = ("rate",)
 
     def __post_init__(self) -> None:
-        _number("momentum", self.momentum, 0, 1)
-        _number("weight_decay", self.weight_decay, 0)
+        self.check_rate()
+        self.momentum = float_of("momentum", self.momentum, 0, 1)
+        self.weight_decay = float_of("weight_decay", self.weight_decay, 0)
         if self.nesterov and not self.momentum:
             raise InvalidInputError("nesterov=True asks for a momentum above 0")
 
@@ -139,13 +147,13 @@ class Adam(Optimizer):
     numbers = ("rate", "correction", "kept")
 
     def __post_init__(self) -> None:
-        self.betas = tuple(self.betas)  # type: ignore[assignment]
-        if len(self.betas) != 2:
+        self.check_rate()
+        if not isinstance(self.betas, Iterable) or len(betas := tuple(self.betas)) != 2:
             raise InvalidInputError(f"betas={self.betas!r}; expected two numbers")
-        for beta in self.betas:
-            _number("betas", beta, 0, 1)
-        _number("epsilon", self.epsilon, 0)
-        _number("weight_decay", self.weight_decay, 0)
+        first, second = (float_of("betas", beta, 0, 1) for beta in betas)
+        self.betas = (first, second)
+        self.epsilon = float_of("epsilon", self.epsilon, 0)
+        self.weight_decay = float_of("weight_decay", self.weight_decay, 0)
 
     def numbers_of(self, step: int, rate: float) -> list[float]:
         first, second = (1 - beta ** (step + 1) for beta in self.betas)

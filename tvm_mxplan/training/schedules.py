@@ -5,12 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..errors import InvalidInputError
-
-
-def _positive(name: str, value: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InvalidInputError(f"{name}={value!r}; expected a whole number from 1")
+from .checks import float_of, int_of
 
 
 @dataclass(frozen=True)
@@ -22,7 +17,9 @@ class StepDecay:
     factor: float = 0.1
 
     def __post_init__(self) -> None:
-        _positive("every", self.every)
+        float_of("rate", self.rate, 0)
+        float_of("factor", self.factor, 0)
+        int_of("every", self.every, 1)
 
     def __call__(self, step: int) -> float:
         return self.rate * self.factor ** (step // self.every)
@@ -38,7 +35,10 @@ class Cosine:
     warmup: int = 0
 
     def __post_init__(self) -> None:
-        _positive("steps", self.steps)
+        float_of("rate", self.rate, 0)
+        float_of("least", self.least, 0)
+        int_of("steps", self.steps, 1)
+        int_of("warmup", self.warmup, 0)
 
     def __call__(self, step: int) -> float:
         if step < self.warmup:

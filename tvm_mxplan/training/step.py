@@ -23,6 +23,7 @@ from ..rates.wanted import wanted_rates
 from ..tuning.place import Here
 from . import state as states
 from .anomalies import first_anomaly
+from .checks import check_state, whole_numbers
 from .functions import Recipe, backward_function, forward_function, step_function, update_function
 from .recomputation.budget import compiled_within
 from .state import State, Storage
@@ -103,6 +104,16 @@ class TrainingStep:
         return self._executable
 
     @property
+    def trained(self) -> list[str]:
+        """Names of the weights that steps change by gradients."""
+        return self._recipe.trained
+
+    @property
+    def constants(self) -> list[str]:
+        """Names of real numbers of an ONNX model that are no weights; ``trainable=`` may name them."""
+        return list(self._recipe.model.constants)
+
+    @property
     def steps(self) -> int:
         """Changes of the weights so far."""
         return self._state.steps
@@ -176,13 +187,13 @@ class TrainingStep:
         for name in labels:
             value = given.get(name)
             if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
-                given[name] = value.astype("int64")
+                given[name] = whole_numbers(name, value)
         first = [given.get(name, value) for name, value in zip(names, args, strict=False)]
         rest = {name: given[name] for name in kwargs}
         bound = self.signature.bind([*first, *args[len(first) :]], rest)
         targets = bound[len(self._recipe.model.inputs) :]
         as_arrays = [value if isinstance(value, np.ndarray) else value.numpy() for value in targets]
-        self._recipe.loss.check(as_arrays)
+        self._recipe.loss.check(as_arrays, self._built.outputs)
         return bound
 
     def _anomaly(self, loss: float, every: Sequence[Any]) -> InvalidInputError:
@@ -231,7 +242,8 @@ class TrainingStep:
         ------
         InvalidInputError : of another model or another optimiser; nothing is changed then.
         """
-        if "model" not in state or not isinstance(state["model"], Mapping):
+        state = check_state(state)
+        if not isinstance(state.get("model"), Mapping):
             self._state.weights = self._state.weights_from(state, "weights")
             return
         mine, theirs = self._recipe.optimizer.described(), dict(state.get("optimizer", {}))

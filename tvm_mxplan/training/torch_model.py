@@ -42,6 +42,10 @@ def model_of_program(program: Any, wanted: Wanted) -> Model:
         raise InvalidInputError(
             "inputs: an exported program has its inputs; export it with the shapes to train"
         )
+    if wanted.params is not None:
+        raise InvalidInputError(
+            "params: an exported program holds its weights; put others into the model, and export it then"
+        )
     program = decomposed(_for_training(program))
     _check_effects(program)
     builder = OriginBuilder()

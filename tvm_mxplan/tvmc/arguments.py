@@ -293,6 +293,13 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def seed(text: str) -> int:
+    """A number from 0 on, as numpy's generators begin with."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number from 0 on, got {text!r}")
+    return int(text)
+
+
 def byte_count(text: str) -> int:
     """A number of bytes; K, M and G behind it stand for 2**10, 2**20 and 2**30."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "")

@@ -117,6 +117,9 @@ def compile_model(args: argparse.Namespace) -> str:
         raise UnsupportedError(
             f"{args.output}: libraries are written as .so only, not as {kind}; name one .so"
         )
+    from ..execution import machine
+
+    machine.check_compiler()
     import tvm
 
     import tvm_mxplan

@@ -12,19 +12,30 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..errors import MxplanError
-from . import cache, compile, device_properties, gone, quantize, replay, run, show, show_config, train, tune
-from .arguments import Parser, add_verbosity
-from .output import captured
+from .output import captured, open_closed
 
-_VERBS = (compile, tune, train, quantize, run, replay, show, show_config, device_properties, cache, gone)
+if TYPE_CHECKING:
+    from .arguments import Parser
+
 LONGEST = 600
 """Characters of a message; TVM's may quote whole modules."""
+_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; ``argv`` is without the program's name."""
+    open_closed()
+    try:
+        return _main(argv)
+    except KeyboardInterrupt:  # before the verb began, or behind its end
+        print("tvmc: error: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+
+
+def _main(argv: Sequence[str] | None) -> int:
     try:
         args = _parser().parse_args(argv)
     except SystemExit as stop:
@@ -59,7 +70,10 @@ def _call(args: argparse.Namespace) -> tuple[str, int]:
     except (Exception, KeyboardInterrupt) as error:
         if args.verbose:
             traceback.print_exc()
-        line, code = " ".join(_reason(error).split()), 130 if isinstance(error, KeyboardInterrupt) else 1
+        line, code = (
+            " ".join(_reason(error).split()),
+            _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1,
+        )
     gc.collect()
     return line if len(line) <= LONGEST else line[:LONGEST] + " ...", code
 
@@ -75,6 +89,24 @@ def _reason(error: BaseException) -> str:
 
 
 def _parser() -> Parser:
+    """The parser with all verbs, imported now: in the time that this takes, users may interrupt it."""
+    from . import (
+        cache,
+        compile,
+        device_properties,
+        gone,
+        quantize,
+        replay,
+        run,
+        show,
+        show_config,
+        train,
+        tune,
+    )
+    from .arguments import Parser, add_verbosity
+
+    modules = (compile, tune, train, quantize, run, replay, show, show_config, device_properties, cache, gone)
+
     parser = Parser(prog="tvmc", description="Compile and run models with TVM and oneDNN.")
     version = importlib.metadata.version
     text = f"tvm_mxplan {version('tvm_mxplan')}, apache-tvm {version('apache-tvm')}"
@@ -82,6 +114,6 @@ def _parser() -> Parser:
     parser.set_defaults(verbose=False, quiet=False)
     add_verbosity(parser)
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for verb in _VERBS:
+    for verb in modules:
         verb.add_parser(verbs)
     return parser

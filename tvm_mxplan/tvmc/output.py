@@ -13,6 +13,30 @@ _screens: list[dict[int, int]] = []
 """Standard output (1) and error (2) as they were before they were captured; one entry while they are."""
 
 
+def open_closed() -> None:
+    """Gives standard output and error somewhere to go where the caller has closed them.
+
+    Files that are opened later would get their numbers, and with them what is printed.
+    """
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        sink = os.open(os.devnull, os.O_WRONLY)
+        if sink != number and not _is_open(number):
+            os.dup2(sink, number)
+            os.close(sink)
+            sink = number
+        setattr(sys, name, os.fdopen(sink, "w", closefd=False))
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
 @contextmanager
 def captured(show: bool) -> Iterator[None]:
     """Swallow standard output and error, C++'s included; with ``show``, let everything through."""

@@ -16,6 +16,7 @@ from .arguments import (
     add_verbosity,
     given_remote,
     positive,
+    seed,
 )
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ _GONE = {
     "--project-dir": "microTVM is gone from TVM; leave it out",
     "--list-options": "microTVM is gone from TVM; leave it out",
 }
+
+_INDEX = "an index is out of bounds"
+"""Words of the error that an input made up at random may be the cause of."""
 
 
 def add_parser(verbs: Any) -> None:
@@ -42,10 +46,12 @@ def add_parser(verbs: Any) -> None:
         choices=("random", "zeros", "ones"),
         help="how to make up inputs (random where none are given); with -i, for inputs that its file lacks",
     )
-    parser.add_argument("--seed", type=int, default=0, help="for --fill-mode random (%(default)s)")
+    parser.add_argument("--seed", type=seed, default=0, help="for --fill-mode random (%(default)s)")
     parser.add_argument("-i", "--inputs", type=Path, help="an .npz file with the inputs by name")
     add_input_shapes(parser, "shapes for inputs with symbolic dimensions, else 1")
-    parser.add_argument("-o", "--outputs", type=Path, help="the .npz file to write the outputs to")
+    parser.add_argument(
+        "-o", "--outputs", "--output", type=Path, help="the .npz file to write the outputs to"
+    )
     parser.add_argument("--print-time", action="store_true", help="print a table of times")
     parser.add_argument("--repeat", type=positive, default=1, help="number of measurements (%(default)s)")
     parser.add_argument("--number", type=positive, default=1, help="calls in each measurement (%(default)s)")
@@ -90,7 +96,7 @@ def run_model(args: argparse.Namespace) -> str:
 
             outputs, timing = measure_there(remote, args.FILE, ex.signature, inputs, *amount)
         else:
-            outputs, timing = runner.measure(ex, inputs, *amount)
+            outputs, timing = _measured(args, ex, inputs, amount)
     if checker:
         checker.result().raise_first()
     named = dict(zip(runner.output_names(ex.signature, len(outputs)), outputs, strict=True))
@@ -106,6 +112,19 @@ def run_model(args: argparse.Namespace) -> str:
     if not parts:
         parts = [f"{name}: {a.dtype}[{', '.join(map(str, a.shape))}]" for name, a in named.items()]
     return "\n".join(parts)
+
+
+def _measured(args: argparse.Namespace, ex: Executable, inputs: dict[str, Any], amount: Any) -> Any:
+    from ..execution import runner
+
+    try:
+        return runner.measure(ex, inputs, *amount)
+    except InvalidInputError as error:
+        mode = args.fill_mode or ("" if args.inputs else "random")
+        if mode != "random" or _INDEX not in str(error):
+            raise
+        way = "inputs were made up: give some with -i, or --fill-mode zeros"
+        raise InvalidInputError(f"{error}; {way}") from error
 
 
 def _inputs(args: argparse.Namespace, ex: Executable) -> dict[str, Any]:

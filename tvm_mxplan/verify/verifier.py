@@ -162,7 +162,7 @@ class Verifier:
             self._notes.append(f"{_NOT_KEPT}: {error}")
             return
         if self._file is None:
-            self._notes.append(f"{_NOT_KEPT}: TVM_MXPLAN_CACHE_DIR is no absolute folder")
+            self._notes.append(f"{_NOT_KEPT}: no absolute folder; set TVM_MXPLAN_CACHE_DIR to one")
             return
         self._known = PROCESS.read(self._file)
         if self._known.note:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tvm_mxplan.core.program import program as ir
@@ -37,13 +38,20 @@ def matmul(b: GraphBuilder, _attrs: ir.MatMul) -> dict[str, Any]:
 def _matrices(b: GraphBuilder, place: int) -> tuple[Ints, Ints]:
     """Shape and strides of an operand as [batch, rows, columns]; cuDNN knows one batch dimension."""
     shape, strides = b.shape(place), b.strides(place)
+    step = batch_stride(shape, strides)
+    if step is None:
+        raise UnsupportedError("batches that do not stand one behind the other")
+    return (math.prod(shape[:-2]), *shape[-2:]), (step, *strides[-2:])
+
+
+def batch_stride(shape: Ints, strides: Ints) -> int | None:
+    """Elements from one matrix of [..., rows, columns] to the next; None where no number says it."""
     batches, step = 1, 0
     for extent, stride in zip(reversed(shape[:-2]), reversed(strides[:-2]), strict=True):
         if extent == 1:
             continue
         if batches > 1 and stride != step * batches:
-            raise UnsupportedError("batches that do not stand one behind the other")
+            return None
         step = step or stride
         batches *= extent
-    rows, columns = shape[-2:]
-    return (batches, rows, columns), (step or rows * columns, *strides[-2:])
+    return step or math.prod(shape[-2:])

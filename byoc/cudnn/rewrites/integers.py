@@ -29,10 +29,6 @@ _HALF = 128
 """The difference of the numbers of uint8 and int8 at the same place in their ranges."""
 
 
-def has_conversions(program: ir.Program) -> bool:
-    return any(isinstance(step.attrs, ir.Quantization) for step in program.steps)
-
-
 # --- signed integers ----------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.element_types import item_bytes
-from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.core.machine import AVX2_FLOPS, MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
@@ -108,7 +108,6 @@ _TURNED, _CONVERTED_SLOWLY = 60.0, 6500.0
 _LARGEST, _LARGEST_IN_BLOCKS, _SUMMED, _SHUFFLED, _TURNED_BY_US = 2.0, 4.5, 3.0, 0.9, 0.4
 # Likewise of one group of one image in a convolution by matrix products, which calls a product for each.
 _PRODUCT_OF_GROUP = 17_000.0
-_AVX2_FLOPS = 32  # of one core in a cycle, at the peak of AVX2
 _SLOW_REORDER = "simple"
 # Our own takes no longer than the bytes do.
 _TURNED_BY_OURS = "turn"
@@ -316,7 +315,7 @@ def _pooled(facts: StepFacts) -> float:
 
 def _cycle(machine: MachineRates) -> float:
     """Operations that the peak allows in a cycle of one core, at the clock at which AVX2 is measured."""
-    return _AVX2_FLOPS * machine.gflops("float32") / machine.gflops("float32", "avx2")
+    return AVX2_FLOPS * machine.gflops("float32") / machine.gflops("float32", "avx2")
 
 
 def _innermost(facts: StepFacts, role: str) -> int | None:

@@ -64,7 +64,7 @@ def conversion_ok(match: Match) -> str | None:
         return reason
     if any(constant_of(arg).size != 1 for arg in call.args[1:]):  # type: ignore[union-attr]
         return "a scale for each of several channels, expected one for all"
-    return numbers_ok(call)
+    return numbers_ok(call) or _inverse_ok(call)
 
 
 def weights_ok(match: Match) -> str | None:
@@ -101,6 +101,13 @@ def numbers_ok(call: relax.Call) -> str | None:
     if any(array.size not in (1, extent) for array in (scale, zero)):
         return f"{scale.size} scales and {zero.size} zero points for {extent} channels"
     return None
+
+
+def _inverse_ok(call: relax.Call) -> str | None:
+    """The fault of a scale that kernels, which multiply by its inverse, cannot have."""
+    with np.errstate(over="ignore"):
+        inverse = np.float32(1) / np.asarray(constant_of(call.args[1]), "float32")
+    return None if np.isfinite(inverse).all() else "a scale whose inverse is not finite"
 
 
 # --- translation -------------------------------------------------------------------------------------------

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
+from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 
@@ -159,7 +158,3 @@ def real_numbers(graph: Graph, form: Form) -> np.ndarray | None:
         for row, dtype in ((form.numbers.scale, "float32"), (form.numbers.zero, "int32"))
     )
     return ((integers.astype("int32") - zero).astype("float32") * scale).astype("float32")
-
-
-def is_plain(value: ir.Value) -> bool:
-    return value.layout == plain_layout(len(value.shape)) and math.prod(static_shape(value.shape)) > 0

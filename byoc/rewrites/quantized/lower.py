@@ -8,7 +8,8 @@ integers and scales as operands, and what only moves or compares numbers does th
 
     integers -> real -> max pooling, slice, shuffle, view -> ...      the same on integers
     integers -> real -> concat -> integers                            pieces in the result's scale
-    integers -> real -> integers of the same scale                    nothing
+    integers -> real -> integers of the same scale                    nothing, or a copy in another layout
+    real -> view -> integers                                          integers, and the view of them
 
 What else reads them gets real numbers, converted once; constants are converted here.
 """
@@ -78,17 +79,19 @@ class _Lowering:
         src, dst = step.operand("src"), step.dst
         values = self.graph.values
         if values[dst].dtype not in INTEGERS:
-            self._formed(dst, Form(src, numbers_of(self.graph, step, "src")))
+            self._formed(dst, Form(self._holder(src), numbers_of(self.graph, step, "src")))
             return
         form, wanted = self._form(src), numbers_of(self.graph, step, "dst")
         if form is None and wanted.is_single and self._in_front_of_views(step):
             return
         if form is None or not (form.numbers.is_single and wanted.is_single):
             self._other(step)
-        elif self._is_free(dst) and self._holds(form, values[dst].dtype, wanted) and self._fits(dst, form):
-            self.same[dst] = form.value
-        else:
+        elif not self._holds(form, values[dst].dtype, wanted):
             self._requantised(step.name, form, dst, wanted)
+        elif self._is_free(dst) and self._fits(dst, form.value):
+            self.same[dst] = form.value
+        elif not self._copied(step.name, form.value, dst):
+            self._other(step)
 
     def _in_front_of_views(self, step: ir.Step) -> bool:
         """Convert what ``step`` reads a view of, and view the integers; False where others see it, too."""
@@ -107,29 +110,44 @@ class _Lowering:
             readers += self.readers.get(base, ())
             if self.views_of[base] > 1:
                 return False
-        if readers != [step] or not self._is_free(base):
+        if readers != [step] or not self._is_free(base) or base in self.forms:
+            return False
+        fits = self._fits(dst, seen)
+        if not fits and not self.moves(_copy(step.name, seen, dst)):
             return False
         whole = self.graph.add_local(values[dst].name, values[base].shape, values[dst].dtype)
         replaced = {"src": base, "dst": whole}
         operands = tuple(replace(one, value=replaced.get(one.role, one.value)) for one in step.operands)
         self.steps.append(replace(step, operands=operands))
-        view = replace(values[seen], dtype=values[dst].dtype, alias_of=whole)
-        self.same[dst] = self.graph.add(view)
+        view = self.graph.add(replace(values[seen], dtype=values[dst].dtype, alias_of=whole))
+        if fits:
+            self.same[dst] = view
+        else:
+            self.steps.append(_copy(f"{step.name}.copy", view, dst))
         return True
 
     def _requantised(self, name: str, form: Form, dst: int, wanted: Numbers) -> None:
-        if self._holds(form, self.graph.values[dst].dtype, wanted):
-            operands = (ir.Operand("src", form.value), ir.Operand("dst", dst))
-            self.steps.append(ir.Step(name, ir.Reorder(), operands))
-            return
         sides = (*form.numbers.operands("src"), *wanted.operands("dst"))
         operands = (ir.Operand("src", form.value), *sides, ir.Operand("dst", dst))
         self.steps.append(ir.Step(name, ir.Quantization(0), operands))
 
-    def _fits(self, value: int, form: Form) -> bool:
-        """True if who reads ``value`` may read the integers of a form in its place."""
-        alike = self.graph.values[value].layout == self.graph.values[form.value].layout
-        return alike or value not in self.views_of
+    def _copied(self, name: str, src: int, dst: int) -> bool:
+        """Write integers once more, in the layout of ``dst``; False, and nothing done, where that is to be
+        done with real numbers."""
+        copy = _copy(name, src, dst)
+        if not self.moves(copy):
+            return False
+        self.steps.append(copy)
+        return True
+
+    def _fits(self, value: int, held: int) -> bool:
+        """True if integers in the layout of ``held`` may stand for ``value`` and its real numbers.
+
+        Views show these in their own layout.
+        """
+        alike = self.graph.values[value].layout == self.graph.values[held].layout
+        read = (one for one in self.readers.get(value, ()) if isinstance(one.attrs, ir.Quantization))
+        return alike or not any(one in self.views_of for one in (value, *(step.dst for step in read)))
 
     def _holds(self, form: Form, dtype: str, wanted: Numbers) -> bool:
         return self.graph.values[form.value].dtype == dtype and form.numbers.same_as(wanted)
@@ -235,6 +253,12 @@ class _Lowering:
         if self.graph.values[self.graph.root(real)].kind == "output":
             self._make_real(real)
 
+    def _holder(self, value: int) -> int:
+        """The value that holds the integers of ``value``, in a layout of its own."""
+        while value in self.same:
+            value = self.same[value]
+        return value
+
     def _form(self, value: int) -> Form | None:
         """The integers that a real value, or what it is a view of, stands in; None if in none."""
         if value in self.forms:
@@ -267,6 +291,10 @@ class _Lowering:
 
     def _is_free(self, value: int) -> bool:
         return self.graph.values[value].kind == "local" and self.graph.values[value].alias_of < 0
+
+
+def _copy(name: str, src: int, dst: int) -> ir.Step:
+    return ir.Step(name, ir.Reorder(), (ir.Operand("src", src), ir.Operand("dst", dst)))
 
 
 def _is_maximum(step: ir.Step) -> bool:

@@ -74,12 +74,17 @@ const CudaApi& Cuda() {
   return *loaded;
 }
 
+int Taken(int status) {
+  if (status != 0) Cuda().cudaGetLastError();
+  return status;
+}
+
 void CheckCuda(int status, const char* function) {
-  if (status != 0) ThrowUnsupported(function, ": ", Cuda().cudaGetErrorString(status));
+  if (Taken(status) != 0) ThrowUnsupported(function, ": ", Cuda().cudaGetErrorString(status));
 }
 
 void CheckCudnn(int status, const char* function) {
-  if (status != 0) ThrowUnsupported(function, ": ", Cuda().cudnnGetErrorString(status));
+  if (Taken(status) != 0) ThrowUnsupported(function, ": ", Cuda().cudnnGetErrorString(status));
 }
 
 }  // namespace mxplan

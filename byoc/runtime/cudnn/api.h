@@ -50,6 +50,7 @@ using CudaGraphExec = void*;
   F(cudaGraphDestroy, int, (CudaGraph graph))                                                      \
   F(cudaGraphExecDestroy, int, (CudaGraphExec graph))                                              \
   F(cudaStreamSynchronize, int, (CudaStream stream))                                               \
+  F(cudaGetLastError, int, ())                                                                     \
   F(cudaGetErrorString, const char*, (int status))
 
 // cuDNN's.
@@ -111,7 +112,12 @@ void SetCudaLibraries(const std::string& cudart, const std::string& cudnn);
 // Both libraries, loaded once.  Throws Unsupported with the way out where one is missing.
 const CudaApi& Cuda();
 
-// Throws Unsupported with the function's name and what the library says of a status that is not 0.
+// Returns the status.  One that is not 0 is no longer the thread's last error then: whoever
+// launches a kernel next and asks for it, TVM or another library, would take it for that kernel's.
+int Taken(int status);
+
+// Throws Unsupported with the function's name and what the library says of a status that is not 0,
+// which is taken.
 void CheckCuda(int status, const char* function);
 void CheckCudnn(int status, const char* function);
 

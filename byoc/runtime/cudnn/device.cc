@@ -20,15 +20,22 @@ class Memory final : public MemorySpace {
   Kind kind() const override { return Kind::kCuda; }
   const char* title() const override { return "the GPU"; }
 
+  void CheckDevice(int number, const std::string& where) const override {
+    const int here = CurrentDevice();
+    if (number == here) return;
+    ThrowInvalidInput(where, " is on GPU ", number, ", the calling thread works on GPU ", here,
+                      "; hand over tensors of that one, or call with the other one set");
+  }
+
   std::shared_ptr<char> Allocate(int64_t bytes) const override {
     const CudaApi& cuda = Cuda();
     void* data = nullptr;
-    int status = cuda.cudaMalloc(&data, static_cast<size_t>(bytes > 0 ? bytes : 1));
+    int status = Taken(cuda.cudaMalloc(&data, static_cast<size_t>(bytes > 0 ? bytes : 1)));
     if (status == kOutOfMemory) {
       ThrowUnsupported("the GPU has no ", bytes, " bytes left; use a smaller batch or another GPU");
     }
     CheckCuda(status, "cudaMalloc");
-    return {static_cast<char*>(data), [&cuda](char* freed) { cuda.cudaFree(freed); }};
+    return {static_cast<char*>(data), [&cuda](char* freed) { Taken(cuda.cudaFree(freed)); }};
   }
 
   // Equal bytes are on a device once, as long as somebody uses them: constants of functions for
@@ -46,6 +53,9 @@ class Memory final : public MemorySpace {
     copy = Allocate(bytes);
     CheckCuda(Cuda().cudaMemcpy(copy.get(), host, static_cast<size_t>(bytes), kCudaCopyIn),
               "cudaMemcpy");
+    // It returns when the bytes are read; a stream that waits for no other could run before they
+    // are there.
+    CheckCuda(Cuda().cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
     copies_[key] = copy;
     return copy;
   }
@@ -72,7 +82,7 @@ std::string ToText(const DeviceFacts& facts) {
 int CurrentDevice() {
   const CudaApi& cuda = Cuda();
   int count = 0, device = 0;
-  int status = cuda.cudaGetDeviceCount(&count);
+  int status = Taken(cuda.cudaGetDeviceCount(&count));
   if (status != 0 || count == 0) {
     ThrowUnsupported("no GPU is here (",
                      status != 0 ? cuda.cudaGetErrorString(status) : "the driver knows none",
@@ -128,7 +138,7 @@ CudnnHandle CudaQueue::handle() {
 
 void CudaQueue::Set(int device, CudaStream stream) {
   if (device != device_ && handle_ != nullptr) {
-    Cuda().cudnnDestroy(handle_);  // a handle belongs to the device that it was made on
+    Taken(Cuda().cudnnDestroy(handle_));  // a handle belongs to the device that it was made on
     handle_ = nullptr;
   }
   if (device != device_ || stream != stream_) bound_ = false;
@@ -137,7 +147,7 @@ void CudaQueue::Set(int device, CudaStream stream) {
 }
 
 CudaQueue::~CudaQueue() {
-  if (handle_ != nullptr) Cuda().cudnnDestroy(handle_);
+  if (handle_ != nullptr) Taken(Cuda().cudnnDestroy(handle_));
 }
 
 void SetStreamSource(CudaStream (*source)(int device)) { stream_source = source; }
@@ -152,5 +162,7 @@ CudaQueue* ThreadQueue() {
 }
 
 void RedirectStream(CudaStream stream) { redirected = stream; }
+
+bool IsRedirected() { return redirected != nullptr; }
 
 }  // namespace mxplan

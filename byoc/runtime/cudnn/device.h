@@ -74,6 +74,7 @@ CudaStream CurrentStream(int device);
 CudaQueue* ThreadQueue();
 // Sends the calling thread's work to another stream; null ends that.
 void RedirectStream(CudaStream stream);
+bool IsRedirected();
 
 }  // namespace mxplan
 

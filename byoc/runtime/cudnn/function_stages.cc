@@ -1,6 +1,7 @@
 // Stages by functions of cuDNN's own; see function_stages.h.
 #include "cudnn/function_stages.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -11,6 +12,7 @@ namespace mxplan {
 namespace {
 
 constexpr size_t kLeastRank = 4, kMostRank = 8;
+constexpr size_t kMostConverted = 5;  // axes of a conversion
 
 class FunctionCall final : public AddressedCall {
  public:
@@ -52,6 +54,60 @@ CudnnDescriptor Describe(const std::string& dtype, const Extents& tensor) {
       made, TypeOf(dtype), static_cast<int>(extents.size()), extents.data(), strides.data());
   if (status != 0) cuda.cudnnDestroyTensorDescriptor(made);
   CheckCudnn(status, "cudnnSetTensorNdDescriptor");
+  return made;
+}
+
+// An axis of two tensors.
+struct Axis {
+  int64_t extent, src, dst;  // strides
+};
+
+// The axes with more than one index, from the one whose steps in dst are longest; neighbours that
+// stand one behind the other in both tensors are one.
+std::vector<Axis> Merged(const Dims& dims, const Dims& src, const Dims& dst) {
+  std::vector<Axis> axes, merged;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] != 1) axes.push_back({dims[i], src[i], dst[i]});
+  }
+  std::stable_sort(axes.begin(), axes.end(),
+                   [](const Axis& a, const Axis& b) { return a.dst > b.dst; });
+  for (const Axis& axis : axes) {
+    Axis* outer = merged.empty() ? nullptr : &merged.back();
+    if (outer != nullptr && outer->src == axis.src * axis.extent &&
+        outer->dst == axis.dst * axis.extent) {
+      *outer = {outer->extent * axis.extent, axis.src, axis.dst};
+    } else {
+      merged.push_back(axis);
+    }
+  }
+  return merged;
+}
+
+Conversion ConversionOf(const Dims& dims, const Dims& src, const Dims& dst, Places begin,
+                        int64_t element_bytes) {
+  if (dims.size() <= kMostConverted) return {{dims, src}, {dims, dst}, {begin}};
+  Conversion made;
+  std::vector<Axis> axes = Merged(dims, src, dst);
+  made.places = {begin};
+  while (axes.size() > kMostConverted) {
+    auto shortest = std::min_element(
+        axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.extent < b.extent; });
+    std::vector<Places> all;
+    for (const Places& one : made.places) {
+      for (int64_t i = 0; i < shortest->extent; ++i) {
+        all.push_back({one.src + i * shortest->src * element_bytes,
+                       one.dst + i * shortest->dst * element_bytes});
+      }
+    }
+    made.places = std::move(all);
+    axes.erase(shortest);
+  }
+  for (const Axis& axis : axes) {
+    made.src.dims.push_back(axis.extent);
+    made.src.strides.push_back(axis.src);
+    made.dst.strides.push_back(axis.dst);
+  }
+  made.dst.dims = made.src.dims;
   return made;
 }
 
@@ -113,14 +169,23 @@ std::unique_ptr<StageCall> FunctionStage::NewCall() const {
 TransformStage::TransformStage(std::vector<Argument> arguments, const std::string& dtype,
                                const Dims& dims, const Dims& src_strides, const Dims& dst_strides,
                                Places places)
-    : FunctionStage(std::move(arguments), dtype, {dims, src_strides}, {dims, dst_strides}),
-      places_(places) {}
+    : TransformStage(std::move(arguments), dtype,
+                     ConversionOf(dims, src_strides, dst_strides, places, ElementBytes(dtype))) {}
+
+TransformStage::TransformStage(std::vector<Argument> arguments, const std::string& dtype,
+                               Conversion conversion)
+    : FunctionStage(std::move(arguments), dtype, conversion.src, conversion.dst),
+      places_(std::move(conversion.places)) {}
 
 int TransformStage::Call(CudnnHandle handle, const void* src, void* dst) const {
   const float one = 1, zero = 0;
-  return Cuda().cudnnTransformTensor(handle, &one, this->src(),
-                                     static_cast<const char*>(src) + places_.src, &zero,
-                                     this->dst(), static_cast<char*>(dst) + places_.dst);
+  for (const Places& place : places_) {
+    int status = Cuda().cudnnTransformTensor(handle, &one, this->src(),
+                                             static_cast<const char*>(src) + place.src, &zero,
+                                             this->dst(), static_cast<char*>(dst) + place.dst);
+    if (status != 0) return status;
+  }
+  return 0;
 }
 
 SoftmaxStage::SoftmaxStage(std::vector<Argument> arguments, const std::string& dtype,

@@ -43,7 +43,16 @@ struct Places {
   int64_t src = 0, dst = 0;
 };
 
-// The same elements with other strides, from a place on to another one.
+// A conversion that cuDNN's function does in a call for each of the places: of as many axes as it
+// takes, from a place on to another one.
+struct Conversion {
+  Extents src, dst;
+  std::vector<Places> places;
+};
+
+// The same elements with other strides, from a place on to another one.  Axes that are too many for
+// cuDNN are merged where they stand one behind the other in both tensors; along the shortest ones
+// that are left too many, there is a call for each index.
 class TransformStage final : public FunctionStage {
  public:
   TransformStage(std::vector<Argument> arguments, const std::string& dtype, const Dims& dims,
@@ -52,7 +61,9 @@ class TransformStage final : public FunctionStage {
   const char* function() const override { return "cudnnTransformTensor"; }
 
  private:
-  Places places_;
+  TransformStage(std::vector<Argument> arguments, const std::string& dtype, Conversion conversion);
+
+  std::vector<Places> places_;
 };
 
 // Softmax, or its logarithm, along one axis of a tensor whose layout src and dst share.

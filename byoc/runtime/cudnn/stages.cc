@@ -22,8 +22,10 @@ class PlanCall final : public AddressedCall {
       const size_t number = stage_.current();
       if (changed_ || number != bound_) Bind(number);
       const int status =
-          Cuda().cudnnBackendExecute(handle, stage_.descriptor(number), pack_.descriptor());
+          Taken(Cuda().cudnnBackendExecute(handle, stage_.descriptor(number), pack_.descriptor()));
       if (status == 0) return;
+      // What is refused in a graph may run by itself: the graph is given up, not the plan.
+      if (IsRedirected()) CheckCudnn(status, "cudnnBackendExecute");
       stage_.GiveWay(number, Concat("cudnnBackendExecute: ", Cuda().cudnnGetErrorString(status)));
     }
   }

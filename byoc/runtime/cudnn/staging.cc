@@ -21,7 +21,7 @@ void Staging::Send(int device, CudaStream stream, void* to, const void* from, in
   if (buffer == nullptr) return;
   int status = cuda.cudaEventRecord(buffer->sent, stream);
   if (status == 0) return;
-  cuda.cudaStreamSynchronize(stream);  // no event tells when the buffer is free again
+  Taken(cuda.cudaStreamSynchronize(stream));  // no event tells when the buffer is free again
   CheckCuda(status, "cudaEventRecord");
 }
 
@@ -31,7 +31,7 @@ Staging::Buffer* Staging::Free(int64_t bytes) {
   Buffer *idle = nullptr, *busy = nullptr;
   for (Buffer& one : buffers_) {
     if (one.bytes < bytes) continue;
-    int status = Cuda().cudaEventQuery(one.sent);
+    int status = Taken(Cuda().cudaEventQuery(one.sent));
     if (status != kCudaNotReady) CheckCuda(status, "cudaEventQuery");
     Buffer*& best = status == 0 ? idle : busy;
     if (best == nullptr || one.bytes < best->bytes) best = &one;
@@ -47,10 +47,10 @@ Staging::Buffer* Staging::Pinned(int64_t bytes) {
   const CudaApi& cuda = Cuda();
   Buffer made;
   made.bytes = bytes;
-  if (cuda.cudaHostAlloc(&made.data, static_cast<size_t>(bytes), 0) != 0) return nullptr;
+  if (Taken(cuda.cudaHostAlloc(&made.data, static_cast<size_t>(bytes), 0)) != 0) return nullptr;
   int status = cuda.cudaEventCreateWithFlags(&made.sent, kCudaEventWithoutTime);
   if (status != 0) {
-    cuda.cudaFreeHost(made.data);
+    Taken(cuda.cudaFreeHost(made.data));
     CheckCuda(status, "cudaEventCreateWithFlags");
   }
   pinned_ += bytes;
@@ -60,9 +60,9 @@ Staging::Buffer* Staging::Pinned(int64_t bytes) {
 
 void Staging::Drop() {
   for (const Buffer& one : buffers_) {
-    Cuda().cudaEventSynchronize(one.sent);  // no copy may read what is given back
-    Cuda().cudaEventDestroy(one.sent);
-    Cuda().cudaFreeHost(one.data);
+    Taken(Cuda().cudaEventSynchronize(one.sent));  // no copy may read what is given back
+    Taken(Cuda().cudaEventDestroy(one.sent));
+    Taken(Cuda().cudaFreeHost(one.data));
   }
   buffers_.clear();
   pinned_ = 0;

@@ -49,6 +49,7 @@ TensorRef ToRef(const DLTensor& tensor) {
   ref.rank = tensor.ndim;
   ref.dtype = DtypeName(tensor.dtype);
   ref.space = SpaceOf(tensor.device);
+  ref.device = tensor.device.device_id;
   return ref;
 }
 

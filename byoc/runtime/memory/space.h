@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace mxplan {
 
@@ -20,6 +21,9 @@ class MemorySpace {
 
   virtual Kind kind() const = 0;
   virtual const char* title() const = 0;  // "the CPU", in messages
+  // Throws InvalidInput, `where` in front, unless the calling thread works on the device of that
+  // number, of those that have this kind of memory.
+  virtual void CheckDevice(int /*number*/, const std::string& /*where*/) const {}
   // Uninitialised bytes, at least 64-byte aligned, given back with the last copy of the pointer.
   // Throws std::bad_alloc or Error.
   virtual std::shared_ptr<char> Allocate(int64_t bytes) const = 0;

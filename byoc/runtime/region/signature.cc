@@ -75,6 +75,10 @@ void CheckTensors(const Program& program, const MemorySpace& memory,
     if (tensor.space != memory.kind()) {
       ThrowInvalidInput(Where(program, i), " is not on ", memory.title());
     }
+    // One question for all tensors of a device.
+    if (i == 0 || tensor.device != tensors[i - 1].device) {
+      memory.CheckDevice(tensor.device, Where(program, i));
+    }
     int rank = PhysicalRank(value.layout);
     if (tensor.rank != rank) {
       ThrowInvalidInput(Where(program, i), ": expected rank ", rank, ", got ", tensor.rank,
@@ -120,6 +124,7 @@ char* LentArena(const Program& program, const MemorySpace& memory, int64_t bytes
                                                 arena.dtype, " of rank ", arena.rank));
   }
   if (arena.space != memory.kind()) ThrowInvalidInput(where, " is not on ", memory.title());
+  memory.CheckDevice(arena.device, where);
   if (!IsCompact(arena)) ThrowInvalidInput(where, " has strides that are not compact");
   if (arena.shape[0] < bytes) {
     ThrowInvalidInput(where, ": expected at least ", bytes, " bytes, got ", arena.shape[0]);

@@ -20,6 +20,7 @@ struct TensorRef {
   int rank = 0;
   const char* dtype = "";
   MemorySpace::Kind space = MemorySpace::Kind::kHost;
+  int device = 0;  // its number, of those of this kind
 };
 
 // Throws unless there are as many tensors as inputs and outputs, each of the right type and rank,

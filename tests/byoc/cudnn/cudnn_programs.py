@@ -59,6 +59,21 @@ def checked_module(
     tf32: bool = False,
 ) -> tuple[ir.Step, ...]:
     """The same of a module, with numbers for its inputs by their names."""
+    program, results = worked_out(bound, arrays, canonical, tf32)
+    by_name = [arrays[str(param.name)] for param in bound["main"].params]
+    right = run(relax.VirtualMachine(tvm.compile(bound, TARGET), tvm.cpu()), *by_name)
+    for one, expected in zip(results, right, strict=True):
+        np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-4)
+    return tuple(step for step in program.steps if not isinstance(step.attrs, ir.Reorder))
+
+
+def worked_out(
+    bound: tvm.IRModule,
+    arrays: Mapping[str, np.ndarray],
+    canonical: Sequence[tvm.transform.Pass] = (),
+    tf32: bool = False,
+) -> tuple[ir.Program, list[np.ndarray]]:
+    """The program of the one region that a module becomes, and its results in float64."""
     backend = on_h200(tf32)
     passes = [
         relax.transform.ConvertToDataflow(1),
@@ -73,9 +88,4 @@ def checked_module(
     program, constants, _ = backend.translate(region, "r")
     laid_out = infer_layouts(program, backend).program
     given = [arrays[program.values[number].name] for number in program.of_kind("input")]
-    results = run_program(laid_out, constants, given)
-    by_name = [arrays[str(param.name)] for param in bound["main"].params]
-    right = run(relax.VirtualMachine(tvm.compile(bound, TARGET), tvm.cpu()), *by_name)
-    for one, expected in zip(results, right, strict=True):
-        np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-4)
-    return tuple(step for step in program.steps if not isinstance(step.attrs, ir.Reorder))
+    return program, run_program(laid_out, constants, given)

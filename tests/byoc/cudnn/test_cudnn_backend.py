@@ -236,8 +236,11 @@ def test_the_architecture_may_be_the_files(planner: StandIn) -> None:
 
 def test_without_cudnn_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "version", lambda: "")
-    with pytest.raises(UnsupportedError, match=r"not installed; install tvm_mxplan\[cuda\]"):
+    with pytest.raises(UnsupportedError, match="not installed; run scripts/setup test cuda in a checkout"):
         tvm_mxplan.compile(small_network(), TARGET, device_properties=DEVICES / "h200.json")
+    monkeypatch.setattr(library, "version", lambda: "9.19.0.56")
+    monkeypatch.setattr(library, "PLANNER", "nothing.so")
+    assert library.why_not() == "nothing.so is not built; run scripts/setup test cuda in a checkout"
 
 
 def test_a_module_without_dataflow_blocks_is_taken_like_any(planner: StandIn) -> None:

@@ -186,6 +186,11 @@ OTHERS: dict[str, tuple[list[str], dict[str, tuple[int, ...]], tuple[str, ...]]]
         {"x": (2, 6, 3, 4), "v": (6,), "u": (6,)},
         ("layer_normalization", "binary"),
     ),
+    "instance norm over an axis of one image": (
+        ["a = R.nn.instance_norm(x, v, u, channel_axis=1, axes=[0, 2, 3], epsilon=1e-3)"],
+        {"x": (1, 6, 3, 4), "v": (6,), "u": (6,)},
+        ("layer_normalization", "binary"),
+    ),
     "images one behind the other": (
         ["a = R.nn.max_pool2d(x, pool_size=[2, 2])", "b = R.concat((a, z, a), axis=1)", "c = R.nn.relu(b)"],
         {"x": (2, 4, 7, 9), "z": (2, 8, 6, 8)},

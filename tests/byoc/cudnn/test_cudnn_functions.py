@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from cudnn_programs import checked_against_tvm, on_h200
 from cudnn_stand_in import StandIn
+from relax_programs import parse
+from tvm import relax
 
 from tvm_mxplan.byoc.cudnn.functions import POOLING
 from tvm_mxplan.byoc.cudnn.graphs import graph_of
-from tvm_mxplan.byoc.cudnn.layout_rules import filters_layout
-from tvm_mxplan.core.layout.layout import channels_last
+from tvm_mxplan.byoc.cudnn.layout_rules import conversion_calls, filters_layout
+from tvm_mxplan.core.layout.layout import channels_last, parse_layout, plain_layout
 from tvm_mxplan.core.program import program as ir
 
 LAST = channels_last(4)
@@ -65,6 +67,49 @@ def test_a_pool_carries_no_plan(planner: StandIn) -> None:
     backend = on_h200()
     made = backend.create_module("p", pool("float16"), [])
     assert planner.requests == [] and made["mxplan.program"] is not None
+
+
+@pytest.mark.parametrize(
+    "shape, order, calls",
+    [
+        ((2, 3, 4, 5), "dacb", 1),
+        ((2, 8, 2, 2, 6, 7), "abecfd", 1),  # a pixel shuffle: images and channels keep their order
+        ((2, 4, 8, 4, 8, 3), "abdcef", 1),  # windows of images that are stored channels last
+        ((1, 6, 4, 8, 4, 8), "acedfb", 1),  # an axis of one index is none
+        ((3, 6, 4, 8, 5, 8), "acedfb", 3),
+        ((3, 6, 4, 8, 5, 7, 2), "gfedcba", 6),
+    ],
+)
+def test_a_conversion_takes_few_calls(shape: tuple[int, ...], order: str, calls: int) -> None:
+    src, dst = (parse_layout(tag).strides(shape) for tag in (order, plain_layout(len(shape))))
+    assert conversion_calls(shape, src, dst) == calls
+    assert conversion_calls(shape, dst, src) == calls
+
+
+SHUFFLE = [
+    "a = R.nn.conv2d(x, w)",
+    "b = R.reshape(a, (2, 2, 2, 2, 5, 3))",
+    "c = R.permute_dims(b, [0, 1, 4, 2, 5, 3])",
+    "d = R.reshape(c, (2, 2, 10, 6))",
+    "e = R.nn.conv2d(d, v)",
+]
+
+
+def test_six_axes_leave_convolutions_in_their_region(planner: StandIn) -> None:
+    shapes = {"x": (2, 6, 7, 5), "w": (8, 6, 3, 3), "v": (4, 2, 3, 3)}
+    steps = checked_against_tvm(SHUFFLE, shapes)
+    assert [step.kind for step in steps] == ["convolution", "convolution"]
+
+
+@pytest.mark.parametrize("extent, taken", [(4, True), (5, False)])
+def test_an_order_of_many_calls_is_left_to_tvm(planner: StandIn, extent: int, taken: bool) -> None:
+    parameter = f'x: R.Tensor({(extent,) * 7}, "float32")'
+    mod = parse("a = R.permute_dims(x, [6, 5, 4, 3, 2, 1, 0])\nreturn a", parameter)
+    told: list[str] = []
+    patterns = on_h200().patterns(lambda operator, reason: told.append(f"{operator}: {reason}"))
+    found = relax.transform.FuseOpsByPattern(patterns)(relax.transform.ConvertToDataflow(1)(mod))
+    assert any(f.attrs and "Composite" in f.attrs for f in found.functions.values()) is taken
+    assert taken or any("takes 25 calls, at most 16" in one for one in told), told
 
 
 IMAGE, FILTERS = (2, 6, 7, 5), (8, 6, 3, 3)

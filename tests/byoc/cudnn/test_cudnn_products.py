@@ -8,12 +8,13 @@ from functools import partial
 import numpy as np
 import pytest
 import tvm
-from cudnn_programs import checked_against_tvm, checked_module
+from cudnn_programs import checked_against_tvm, checked_module, worked_out
 from cudnn_stand_in import StandIn
-from relax_programs import normal
+from relax_programs import normal, parse
 from tvm import relax
 
 from tvm_mxplan.byoc.cudnn.families.pool_gradients import why_not
+from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.operators.convolution_gradients import Window, backward_data, backward_weights
 from tvm_mxplan.operators.gate import gate
 from tvm_mxplan.operators.pooling_gradients import (
@@ -70,6 +71,36 @@ def test_filters_that_vary_are_scaled_behind_the_product(planner: StandIn) -> No
     lines = [CONV, "b = R.multiply(a, s)", "c = R.add(b, v)"]
     shapes = {"x": IMAGE, "z": FILTERS, "s": CHANNELS, "v": CHANNELS}
     assert [step.kind for step in checked_against_tvm(lines, shapes)] == ["convolution", "binary"]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("least, kept", [(1e-1, False), (1e-4, True)])
+def test_scales_that_filters_have_no_digits_for_stay_behind(
+    planner: StandIn, least: float, kept: bool, transposed: bool
+) -> None:
+    """In float16, whose least number with all digits is 6e-5: in one channel of six it does not do."""
+    filters = (0.002 * normal(1, 6, 6, 3, 3)).astype("float16")
+    scale = np.ones((1, 6, 1, 1), "float16")
+    scale[0, 4] = least
+    shape = (2, 6, 7, 9)
+    called = "conv2d_transpose" if transposed else "conv2d"
+    mod = parse(
+        f"a = R.nn.{called}(x, w)\nb = R.multiply(a, s)\nreturn b",
+        'x: R.Tensor((2, 6, 7, 9), "float16"), w: R.Tensor((6, 6, 3, 3), "float16"), '
+        's: R.Tensor((1, 6, 1, 1), "float16")',
+    )
+    x = (100 * normal(2, *shape)).astype("float16")
+    bound = relax.transform.BindParams("main", {"w": filters, "s": scale})(mod)
+    program, (result,) = worked_out(bound, {"x": x})
+    steps = [step for step in program.steps if not isinstance(step.attrs, ir.Reorder)]
+    assert [len(step.post_ops) for step in steps] == [1 if kept else 0]
+    plain = relax.transform.BindParams("main", {"w": filters, "s": np.ones_like(scale)})(mod)
+    _, (unscaled,) = worked_out(plain, {"x": x})
+    expected = unscaled * scale.astype("float64")
+    # Rounding filters once: less than 2^-11 of each number, of some that are added with other signs.
+    np.testing.assert_allclose(
+        result[:, 4], expected[:, 4], rtol=0, atol=2**-10 * np.abs(expected[:, 4]).max()
+    )
 
 
 WINDOWS = [

@@ -11,7 +11,6 @@ from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.byoc.rewrites.quantized.forms import (
     Form,
     Numbers,
-    is_plain,
     numbers_of,
     real_numbers,
     view_of,
@@ -192,13 +191,6 @@ def test_views_that_integers_have_not() -> None:
     made, real, held, view = viewed()
     made.values[held] = replace(made.values[held], shape=(3, 4))
     assert view_of(made, Form(held, ONE), real, view) is None
-
-
-def test_plain_values() -> None:
-    plain = ir.Value("v", (2, 3, 4), "float32", "local", "abc")
-    assert is_plain(plain)
-    assert not is_plain(replace(plain, layout="acb"))
-    assert not is_plain(replace(plain, shape=(2, 0, 4)))
 
 
 def test_weights_without_numbers_are_in_range() -> None:

@@ -118,6 +118,26 @@ void CheckErrors() {
   Check(spared >= 8, mxplan::Concat("only ", spared, " calls could fail"));
 }
 
+// A plan that is refused in a graph is none that failed: steps run one by one, by the same plan,
+// though another one stands by.
+void CheckRefusals() {
+  auto region = MakeRegion(Replaying({{"eng21", 0, {4, 1, 2, 3}}}));
+  Caller caller;
+  caller.Run(region.get());
+  const size_t before = mxplan::NotedFailures().size();
+  Take();
+  FailOn("execute", 3);
+  Check(SaidBy([&] { caller.Run(region.get()); }).empty(), "steps run one by one");
+  Calls calls = Take();
+  Check(Count(calls, "create 5") == 0, "no other plan is built: " + Joined(calls));
+  std::vector<mxplan::PlanFailure> noted = mxplan::NotedFailures();
+  Check(noted.size() == before + 1 && noted.back().engine == "the graph of the region" &&
+            Says(noted.back().reason, "cudnnBackendExecute"),
+        "the graph is noted, and no plan");
+  Check(CallsOf(caller, region.get()) == Calls({"transform", "execute", "transform"}),
+        "and so they go on");
+}
+
 // Whoever calls, steps run once for each call, one by one or in a graph.
 void CheckThreads() {
   constexpr int kThreads = 8, kCalls = 20;
@@ -233,6 +253,7 @@ int main(int, char** arguments) {
   CheckOffByDefault();
   CheckManyAddresses();
   CheckErrors();
+  CheckRefusals();
   CheckThreads();
   CheckTimes();
   CheckTimingErrors();

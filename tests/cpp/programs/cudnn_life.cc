@@ -42,6 +42,10 @@ void CheckOrder() {
   Check(Says(SaidBy([&] { caller.Run(region.get(), mxplan::MemorySpace::Kind::kHost); }),
              "is not on the GPU"),
         "tensors of the CPU are refused");
+  const auto gpu = mxplan::MemorySpace::Kind::kCuda;
+  std::string said = SaidBy([&] { caller.Run(region.get(), gpu, 7, 2, 1); });
+  Check(Says(said, "input 0 (x) is on GPU 1, the calling thread works on GPU 0"), said);
+  Check(Take().empty(), "and nothing of another GPU's is touched");
 }
 
 // Numbers of a plan are handed over from the host's memory, behind the tensors.

@@ -123,7 +123,8 @@ void CheckRows() {
 // Equal constants are on the device once, as long as somebody has them.
 void CheckSharedConstants() {
   const std::vector<char> one(64, 1), other(64, 2);
-  const std::string make = "cudaMalloc 64", copy = "cudaMemcpy 64 kind 1";
+  const std::string make = "cudaMalloc 64", copy = "cudaMemcpy 64 kind 1",
+                    arrived = "cudaStreamSynchronize 0";
   auto copied = [](const std::vector<char>& bytes, int64_t count) {
     return mxplan::CudaMemory().Copied(bytes.data(), count);
   };
@@ -131,7 +132,8 @@ void CheckSharedConstants() {
   std::shared_ptr<char> first = copied(one, 64), again = copied(one, 64),
                         second = copied(other, 64);
   Check(first == again && first != second, "equal bytes are one copy");
-  Check(Take() == std::vector<std::string>{make, copy, make, copy}, "two copies are made");
+  Check(Take() == std::vector<std::string>{make, copy, arrived, make, copy, arrived},
+        "two copies are made, and have arrived");
   std::shared_ptr<char> part = copied(one, 32);
   Check(part != first, "a part is another constant");
   Take();
@@ -142,8 +144,12 @@ void CheckSharedConstants() {
   FailOn("cudaMemcpy", 700);
   Check(Says(SaidBy([&] { copied(one, 64); }), "cudaMemcpy"), "an error is named");
   Check(Take() == std::vector<std::string>{make, copy, "cudaFree"}, "and leaves nothing");
+  FailOn(arrived.c_str(), 700);
+  Check(Says(SaidBy([&] { copied(one, 64); }), "cudaStreamSynchronize"), "nor where it is awaited");
+  Check(Take() == std::vector<std::string>{make, copy, arrived, "cudaFree"}, "nothing is left");
   first = copied(one, 64);
-  Check(first != nullptr && Take() == std::vector<std::string>{make, copy}, "and it is made anew");
+  Check(first != nullptr && Take() == std::vector<std::string>{make, copy, arrived},
+        "and it is made anew");
 }
 
 int Pinned() { return Find<int (*)()>("RecordingPinned")(); }
@@ -229,6 +235,73 @@ void CheckStaging() {
   std::thread(thread).join();
   Check(Pinned() == before, "all is given back");
   Take();
+}
+
+// A conversion of six axes: in one call where neighbours that keep their order leave five, else in
+// one for each index along the shortest axis.
+void CheckManyAxes() {
+  const std::vector<int64_t> dims = {3, 2, 4, 3, 2, 5};
+  auto check = [&](const std::string& order, int64_t calls) {
+    mxplan::Program program;
+    program.name = "r";
+    for (int i = 0; i < 2; ++i) {
+      mxplan::Value value;
+      value.name = i == 0 ? "x" : "y";
+      value.dtype = "float16";
+      value.kind = i == 0 ? mxplan::ValueKind::kInput : mxplan::ValueKind::kOutput;
+      value.layout = i == 0 ? "abcdef" : order;
+      value.index = 0;
+      for (int64_t extent : dims) value.shape.push_back(Number(extent));
+      value.alias_offset = Number(0);
+      program.roots.push_back(i);
+      program.values.push_back(value);
+    }
+    program.inputs = {0};
+    program.outputs = {1};
+    Step step;
+    step.kind = "reorder";
+    step.name = "o";
+    step.operands = {{"src", 0}, {"dst", 1}};
+    program.steps = {step};
+    mxplan::Region region(program, {}, mxplan::FindLibrary("cudnn"));
+    constexpr int64_t kAll = 3 * 2 * 4 * 3 * 2 * 5;
+    std::shared_ptr<char> x = mxplan::CudaMemory().Allocate(kAll * 2);
+    std::shared_ptr<char> y = mxplan::CudaMemory().Allocate(kAll * 2);
+    auto* from = reinterpret_cast<uint16_t*>(x.get());
+    auto* to = reinterpret_cast<uint16_t*>(y.get());
+    for (int64_t i = 0; i < kAll; ++i) from[i] = static_cast<uint16_t>(i);
+    std::vector<int64_t> stored;
+    for (char axis : order) stored.push_back(dims[static_cast<size_t>(axis - 'a')]);
+    mxplan::TensorRef src, dst;
+    src.data = x.get();
+    dst.data = y.get();
+    src.shape = dims.data();
+    dst.shape = stored.data();
+    src.rank = dst.rank = 6;
+    src.dtype = dst.dtype = "float16";
+    src.space = dst.space = mxplan::MemorySpace::Kind::kCuda;
+    Take();
+    region.Run({src, dst});
+    std::vector<std::string> made = Take();
+    Check(std::count(made.begin(), made.end(), "transform") == calls, order + ": " + Joined(made));
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < kAll; ++i) {
+      int64_t left = i, at = 0;
+      for (size_t axis = 6; axis-- > 0; left /= stored[axis]) {
+        const auto letter = static_cast<size_t>(order[axis] - 'a');
+        int64_t step_of = 1;
+        for (size_t inner = letter + 1; inner < 6; ++inner) step_of *= dims[inner];
+        at += left % stored[axis] * step_of;
+      }
+      wrong += to[i] != from[at] ? 1 : 0;
+    }
+    Check(wrong == 0, mxplan::Concat(order, ": ", wrong, " elements are not where they belong"));
+  };
+  check("abcdef", 1);
+  check("adbcef", 1);  // a pixel shuffle's: bc and ef stay together
+  check("fabcde", 1);
+  check("acebdf", 2);
+  check("fedcba", 2);
 }
 
 // y = concat(x[:, 1:3], x), the box taken from x stored channels last.
@@ -339,6 +412,7 @@ int main(int, char** arguments) {
   CheckRows();
   CheckSharedConstants();
   CheckStaging();
+  CheckManyAxes();
   CheckMovement();
   CheckMovementErrors();
   return End();

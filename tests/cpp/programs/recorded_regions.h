@@ -48,6 +48,8 @@ inline void Set(const char* what, int number) {
   Find<void (*)(const char*, int)>("RecordingSet")(what, number);
 }
 inline int Live() { return Find<int (*)()>("RecordingLive")(); }
+// The error that whoever checks a kernel of its own would find.
+inline int LastError() { return Find<int (*)()>("RecordingLastError")(); }
 inline int Handles() { return Find<int (*)()>("RecordingHandles")(); }
 inline std::vector<std::string> Take() {
   std::vector<std::string> calls;
@@ -185,7 +187,7 @@ struct Caller {
 
   void Run(mxplan::Region* region,
            mxplan::MemorySpace::Kind space = mxplan::MemorySpace::Kind::kCuda, int64_t channels = 7,
-           int64_t images = 2) const {
+           int64_t images = 2, int device = 0) const {
     const int64_t in[] = {images, 3, 4, 5}, out[] = {images, channels, 4, 5};
     mxplan::TensorRef src, dst;
     src.data = x.get();
@@ -195,17 +197,21 @@ struct Caller {
     src.rank = dst.rank = 4;
     src.dtype = dst.dtype = "float16";
     src.space = dst.space = space;
+    src.device = dst.device = device;
     region->Run({src, dst});
   }
 };
 
+// Whatever failed, no error is left for others.
 inline std::string SaidBy(const std::function<void()>& action) {
+  std::string said;
   try {
     action();
   } catch (const mxplan::Error& error) {
-    return error.what();
+    said = error.what();
   }
-  return "";
+  Check(LastError() == 0, mxplan::Concat("an error is left for others: ", LastError()));
+  return said;
 }
 
 inline bool Says(const std::string& text, const std::string& part) {
@@ -226,6 +232,7 @@ inline bool Begin(const char* path) {
 // The program's status: 1 where a check failed, or something was not given back.
 inline int End() {
   Check(Live() == 0, mxplan::Concat("in the end there is left ", Live()));
+  Check(LastError() == 0, mxplan::Concat("an error is left for others: ", LastError()));
   if (failures == 0) std::printf("all checks hold\n");
   return failures == 0 ? 0 : 1;
 }

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -37,6 +38,7 @@ struct State {
   int shared = 0;                       // plans that were built with a handle in use
   std::map<void*, Strided> strided;     // of tensor descriptors
   int fail_at = -1, fail_with = 0;      // counts calls that can fail
+  int last_error = 0;                   // what the next check of somebody's kernel would find
   std::string fail_on;                  // how the next call that is to fail begins
   std::map<void*, std::string> texts;   // of plans
   std::map<std::string, double> lasts;  // microseconds of a run, by the text of a plan
@@ -60,10 +62,10 @@ State& S() {
 int Note(const std::string& call) {
   State& s = S();
   s.calls.push_back(call);
-  if (s.fail_at >= 0 && s.fail_at-- == 0) return s.fail_with;
+  if (s.fail_at >= 0 && s.fail_at-- == 0) return s.last_error = s.fail_with;
   if (s.fail_on.empty() || call.rfind(s.fail_on, 0) != 0) return 0;
   s.fail_on.clear();
-  return s.fail_with;
+  return s.last_error = s.fail_with;
 }
 
 // Notes work for a stream: it is done now, or kept where the stream is captured.
@@ -91,9 +93,13 @@ int Drop(std::set<void*>* kept, void* object) {
 
 #define STAND_IN extern "C" __attribute__((visibility("default")))
 #define LOCKED std::lock_guard<std::mutex> lock(S().mutex)
+#define COUNTED(name, count)        \
+  STAND_IN int name() {             \
+    LOCKED;                         \
+    return static_cast<int>(count); \
+  }
 
 // --- for tests
-// -------------------------------------------------------------------------------------
 
 STAND_IN void RecordingFail(int at, int with) {
   LOCKED;
@@ -106,10 +112,7 @@ STAND_IN void RecordingFailOn(const char* call, int with) {
   S().fail_with = with;
 }
 // Whether a call is still to fail.
-STAND_IN int RecordingFailing() {
-  LOCKED;
-  return S().fail_at >= 0 || !S().fail_on.empty() ? 1 : 0;
-}
+COUNTED(RecordingFailing, S().fail_at >= 0 || !S().fail_on.empty() ? 1 : 0)
 STAND_IN void RecordingSet(const char* what, int number) {
   LOCKED;
   S().numbers[what] = number;
@@ -123,46 +126,34 @@ STAND_IN const char* RecordingTake() {
   S().calls.clear();
   return text->c_str();
 }
+// An error of a call that nobody took.
+COUNTED(RecordingLastError, S().last_error)
 // Things that were not given back, handles aside.
-STAND_IN int RecordingLive() {
-  LOCKED;
-  return static_cast<int>(S().memory.size() + S().descriptors.size() + S().tensors.size());
-}
+COUNTED(RecordingLive, S().memory.size() + S().descriptors.size() + S().tensors.size())
 // Microseconds that a run of the plan with this text takes.
 STAND_IN void RecordingLasts(const char* text, double microseconds) {
   LOCKED;
   S().lasts[text] = microseconds;
 }
 // Streams, graphs and events that were not given back.
-STAND_IN int RecordingGraphs() {
-  LOCKED;
-  return static_cast<int>(S().streams.size() + S().graphs.size() + S().events.size());
-}
+COUNTED(RecordingGraphs, S().streams.size() + S().graphs.size() + S().events.size())
 // Pinned buffers and events that were not given back.
-STAND_IN int RecordingPinned() {
-  LOCKED;
-  return static_cast<int>(S().pinned.size() + S().events.size());
-}
+COUNTED(RecordingPinned, S().pinned.size() + S().events.size())
 // Plans that were built with a handle that another thread was using.
-STAND_IN int RecordingShared() {
-  LOCKED;
-  return S().shared;
-}
-STAND_IN int RecordingHandles() {
-  LOCKED;
-  return static_cast<int>(S().handles.size());
-}
+COUNTED(RecordingShared, S().shared)
+COUNTED(RecordingHandles, S().handles.size())
 
 // --- the CUDA runtime
-// ------------------------------------------------------------------------------
 
 STAND_IN int cudaGetDeviceCount(int* count) {
   LOCKED;
   *count = S().numbers["devices"];
-  return *count == 0 ? 100 : 0;
+  if (*count != 0) return 0;
+  return S().last_error = 100;
 }
 STAND_IN int cudaGetDevice(int* device) {
-  *device = 0;
+  LOCKED;
+  *device = S().numbers["device"];
   return 0;
 }
 STAND_IN int cudaDeviceGetAttribute(int* value, int what, int) {
@@ -248,7 +239,8 @@ STAND_IN int cudaEventQuery(void* event) {
   LOCKED;
   int status = Note("query");
   if (S().events.count(event) == 0) return 400;
-  return status != 0 ? status : S().numbers["copying"] != 0 ? 600 : 0;
+  if (status == 0 && S().numbers["copying"] != 0) status = S().last_error = 600;
+  return status;
 }
 STAND_IN int cudaEventSynchronize(void* event) {
   LOCKED;
@@ -322,12 +314,15 @@ STAND_IN int cudaGraphExecDestroy(void* graph) {
   S().calls.push_back("drop graph");
   return Drop(&S().graphs, graph);
 }
+STAND_IN int cudaGetLastError() {
+  LOCKED;
+  return std::exchange(S().last_error, 0);
+}
 STAND_IN const char* cudaGetErrorString(int status) {
   return status == 100 ? "no CUDA-capable device is detected" : "a CUDA error of the stand-in";
 }
 
 // --- cuDNN
-// -----------------------------------------------------------------------------------------
 
 STAND_IN size_t cudnnGetVersion() {
   LOCKED;

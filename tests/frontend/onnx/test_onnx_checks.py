@@ -160,8 +160,18 @@ def test_no_file_is_left_behind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["tiny", "shufflenet", "mobilenet_v2"])
 @pytest.mark.parametrize("batch", [3, "n"])
-def test_published_networks_pass(name: str, batch: int | str) -> None:
-    checks.check_model(zoo.load(name, batch), name, {})
+def test_published_networks_pass(name: str, batch: int | str, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_node, seen = onnx.checker.check_node, []
+    monkeypatch.setattr(
+        onnx.checker, "check_node", lambda node, *more: (seen.append(node.op_type), check_node(node, *more))
+    )
+    model = zoo.load(name, batch)
+    checks.check_model(model, name, {})
+    assert seen == [node.op_type for node in model.graph.node] and "Conv" in seen
+    conv = next(node for node in reversed(model.graph.node) if node.op_type == "Conv")
+    conv.input[1] = "nothing"
+    with pytest.raises(InvalidInputError, match=f"^{name}: .*nothing"):
+        checks.check_model(model, name, {})
 
 
 def test_each_node_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

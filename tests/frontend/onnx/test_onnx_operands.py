@@ -44,6 +44,26 @@ def test_padding_of_a_call() -> None:
         check(parsed, {"x": normal(3, 5), "p": np.array(pads)})
 
 
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+@pytest.mark.parametrize("pads", [[1, 2, 2, 0], [0, -1, 1, 2], [-1, 9, 7, -2], [0, 0, -1, 11]])
+def test_known_padding_is_that_of_a_call(mode: str, pads: list[int]) -> None:
+    """Reads by constant places find what the kernel of padding that is computed finds."""
+    pad = f'{{ y = Pad<mode = "{mode}">(x, p) }}'
+    numbers = ", ".join(map(str, pads))
+    for rows, columns in ((3, 5), (2, 6)):
+        x = normal(rows, columns)
+        known = model(
+            f"agraph (float[{rows}, {columns}] x) => (float[a, b] y) <int64[4] p = {{{numbers}}}> {pad}",
+            opset=19,
+        )
+        given = model(f"agraph (float[{rows}, {columns}] x, int64[4] p) => (float[a, b] y) {pad}", opset=19)
+        (wanted,) = tvm_mxplan.compile(given)(x, np.array(pads))
+        executable = tvm_mxplan.compile(known)
+        kinds = {one.operator for one in executable.report.fallbacks}
+        assert "relax.call_tir" not in kinds
+        np.testing.assert_array_equal(executable(x)[0].numpy(), wanted.numpy())
+
+
 def test_parts_whose_sizes_do_not_add_up_are_an_error() -> None:
     parsed = model(
         "agraph (float[7, 3] x, int64[2] s) => (float[a, 3] y, float[b, 3] z) { y, z = Split(x, s) }"

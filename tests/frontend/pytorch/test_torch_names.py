@@ -13,6 +13,7 @@ from tvm import tirx
 import tvm_mxplan
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 from tvm_mxplan.frontend.torch import is_torch, kinds
+from tvm_mxplan.frontend.torch.compiled_graph import Sample, sampled_bytes
 from tvm_mxplan.frontend.torch.dimensions import (
     Bound,
     axis_names,
@@ -158,3 +159,34 @@ def test_the_backend_is_known_to_pytorch_by_an_entry_point():
     module, _, function = place.partition(":")
     assert name == "mxplan"
     assert callable(getattr(importlib.import_module(module), function))
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        lambda memory: memory.reshape(16, 15),
+        lambda memory: memory.reshape(16, 15).T,
+        lambda memory: memory.reshape(2, 4, 5, 6).transpose(0, 3, 1, 2),
+        lambda memory: memory[7:].reshape(-1)[: 3 * 50 : 3],
+        lambda memory: np.lib.stride_tricks.as_strided(memory[5:], (4, 3), (0, 8)),
+        lambda memory: memory[3:4].reshape(()),
+        lambda memory: memory[:0].reshape(0, 4),
+    ],
+)
+def test_elements_spread_over_a_tensor_are_looked_at(tensor):
+    memory = np.arange(240, dtype="float32")
+    view = tensor(memory)
+    begin = (view.__array_interface__["data"][0] - memory.__array_interface__["data"][0]) // 4
+    places = sampled_bytes(view.shape, [stride // 4 for stride in view.strides], begin, 4)
+    flat = view.reshape(-1)
+    np.testing.assert_array_equal(
+        memory.view("uint8")[places].view("float32"), flat[:: max(1, -(-flat.size // 16))]
+    )
+
+
+def test_a_write_to_all_elements_is_seen():
+    memory = np.arange(240, dtype="float32")
+    sample = Sample.of(memory.view("uint8"), sampled_bytes((15, 16), (1, 15), 0, 4))
+    assert len(sample.before) == 4 * 16 and sample.is_unchanged()
+    memory *= 3
+    assert not sample.is_unchanged()

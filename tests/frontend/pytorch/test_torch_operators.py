@@ -84,6 +84,30 @@ def _of_bits(x: Any) -> list[Any]:
     return [x.view(torch.int32), x.view(torch.uint8), x[:14].view(torch.float64), x.view(torch.int16)]
 
 
+OF_ROWS = torch.tensor([1, 3, 1, 1, 3])
+
+
+def _averaged(x: Any, rows: Any) -> list[Any]:
+    """Means of rows; the last place of each is one that nothing is written to."""
+    index = rows[:, None].expand(-1, 4)
+    start = torch.ones(5, 4)
+    return [
+        *(start.scatter_reduce(0, index, x, "mean", include_self=whole) for whole in (True, False)),
+        start.long().scatter_reduce(0, index, x.long(), "mean"),
+        start.scatter_reduce(1, index[:, :2], x, "mean", include_self=False),
+    ]
+
+
+def _written_complex(x: Any) -> list[Any]:
+    """Frequencies put among zeros, as Fourier layers do."""
+    found = torch.fft.rfft2(x)
+    kept, other, row = torch.zeros_like(found), torch.full_like(found, 2 - 3j), found.clone()
+    kept[:, :3, :2] = found[:, :3, :2] * (1 + 2j)
+    other[:, -2:, ::2] = x[:, :2, :3]
+    row[..., -1] = found[..., 0]
+    return [torch.fft.irfft2(kept, s=x.shape[-2:]), torch.view_as_real(other), torch.view_as_real(row)]
+
+
 CASES: dict[str, tuple[Any, ...]] = {
     "special functions": (_special, WIDE),
     "special functions in float64": (_special, WIDE.double()),
@@ -112,6 +136,8 @@ CASES: dict[str, tuple[Any, ...]] = {
         X,
     ),
     "written one after the other": (_assigned, X),
+    "averages where indices say": (_averaged, torch.arange(20.0).reshape(5, 4) ** 2 - 9, OF_ROWS),
+    "written among complex numbers": (_written_complex, torch.sin(torch.arange(96.0)).reshape(2, 6, 8)),
     "comparisons of booleans": (_of_booleans, X > 0, X > 0.5),
     "bounds of booleans": (lambda x: ((x > 0).clamp_min(x > 0.5), (x > 0).clamp_max(x > 0.5)), X),
     "read by strides": (lambda x: x.as_strided((4, 2, 3), (7, 1, 2), 1), X),

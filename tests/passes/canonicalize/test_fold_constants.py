@@ -285,3 +285,36 @@ def test_conversions_of_integers_are_folded_but_for_matrices_of_eight_bits(
     expected = (integers.astype("float64") - zeros.astype("float64").reshape(rows)) * scales.reshape(rows)
     np.testing.assert_array_equal(folded, expected)
     assert folded.dtype == np.float32
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(
+    ("scales", "mode", "moves"),
+    [(0.5, "fast", True), ([0.5], "clip", True), ([0.5] * 4, "fast", False), (0.5, "nan", False)],
+)
+def test_rows_of_a_quantised_table_are_dequantised_by_themselves(axis, scales, mode, moves) -> None:
+    table = np.random.default_rng(0).integers(-128, 128, (4, 4)).astype("int8")
+    numbers = [relax.const(np.array(scales, "float32")), relax.const(np.full(np.shape(scales), 3, "int8"))]
+    i = relax.Var("i", relax.TensorType((2, 5), "int64"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [i]):
+        with builder.dataflow():
+            real = relax.op.dequantize(relax.const(table), *numbers, axis=1, out_dtype="float32")
+            y = builder.emit_output(relax.op.take(builder.emit(real), i, axis=axis, mode=mode))
+        builder.emit_func_output(y)
+    before = builder.get()
+    after = FoldConstants()(before)
+    if not moves:
+        tvm.ir.assert_structural_equal(after, before)
+        return
+    steps = [binding.value for block in after["main"].body.blocks for binding in block.bindings]
+    assert [call.op.name for call in steps] == ["relax.take", "relax.dequantize"]
+    assert str(steps[0].ty.dtype) == "int8"
+    indices = np.random.default_rng(1).integers(0, 4, (2, 5))
+    results = [
+        relax.VirtualMachine(tvm.compile(relax.transform.LegalizeOps()(mod), "llvm"), tvm.cpu())["main"](
+            tvm.runtime.tensor(indices)
+        ).numpy()
+        for mod in (before, after)
+    ]
+    np.testing.assert_array_equal(*results)

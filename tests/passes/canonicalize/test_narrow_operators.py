@@ -18,7 +18,7 @@ MOVING = (
 )
 DECIDING = (
     *("floor", "ceil", "round", "trunc", "floor_divide", "floor_mod", "mod", "bucketize"),
-    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "quantize"),
 )
 
 

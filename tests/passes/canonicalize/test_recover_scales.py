@@ -160,8 +160,21 @@ def real(p: Parts) -> relax.Expr:
     return op.multiply(p.emit(op.matmul(p.x, number(np.ones((DEPTH, WIDTH))))), p.scalar())
 
 
+def negative(p: Parts) -> relax.Expr:
+    """Libraries have scales above 0 alone."""
+    return op.multiply(p.product(), p.emit(op.multiply(p.scalar(), number(-ROW))))
+
+
+def nothing(p: Parts) -> relax.Expr:
+    return op.multiply(p.product(), number(0.0))
+
+
 @pytest.mark.parametrize(
-    "write", [columns, twice, read_twice, scaled_already, real, own_number, scaled_by_two, more_axes]
+    "write",
+    [
+        *(columns, twice, read_twice, scaled_already, real, own_number, scaled_by_two, more_axes),
+        *(negative, nothing),
+    ],
 )
 def test_what_no_conversion_takes_stays(write) -> None:
     before, after = rewritten(write)

@@ -153,6 +153,29 @@ def test_what_decides_reads_what_the_type_holds():
     tvm.ir.assert_structural_equal(WidenFloats()(before), after)
 
 
+def test_a_quantiser_reads_what_the_type_holds():
+    parameters = 'x: R.Tensor((17,), "float16")'
+    numbers = 'R.const(0.5, "{}"), R.const(3, "uint8"), axis=0, out_dtype="uint8"'
+    before = dataflow(
+        f"""
+        a = R.multiply(x, x)
+        y = R.quantize(a, {numbers.format("float16")})
+        """,
+        parameters=parameters,
+    )
+    after = dataflow(
+        f"""
+        e = R.astype(x, "float32")
+        f = R.multiply(e, e)
+        a = R.astype(f, "float16")
+        g = R.astype(a, "float32")
+        y = R.quantize(g, {numbers.format("float32")})
+        """,
+        parameters=parameters,
+    )
+    tvm.ir.assert_structural_equal(WidenFloats()(before), after)
+
+
 @pytest.mark.parametrize(
     "body",
     [

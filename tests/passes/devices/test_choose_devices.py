@@ -13,9 +13,10 @@ from tvm import relax
 from tvm.relax.dpl import is_op, wildcard
 
 from tvm_mxplan.byoc.backend import Refuse
+from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.machine import DeviceRates
 from tvm_mxplan.passes.annotations import CPU, devices_in
-from tvm_mxplan.passes.devices import Beside, ChooseDevices
+from tvm_mxplan.passes.devices import Beside, ChooseDevices, device_times
 from tvm_mxplan.passes.devices.device_times import DeviceTimes
 from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.region import NameOperators
@@ -137,3 +138,18 @@ def test_what_has_no_name_has_no_device_and_the_module_stays_as_it_was(asked) ->
     after = ChooseDevices(preference_of(LIBRARIES), beside(), HERE)(mod)
     assert devices_in(after) == {"split_0": CPU, "exp_0": GPU}
     assert mod["main"].same_as(before) and devices_in(mod) is None
+
+
+def test_an_operator_that_tvm_cannot_type_on_the_device_is_noted(asked, monkeypatch) -> None:
+    def fails(call: relax.Call, _there: relax.VDevice) -> tvm.ir.Type:
+        raise ValueError(f"Traceback\n{call.op.name} is nowhere")
+
+    mod, journal = NameOperators()(dataflow(LINES)), Journal()
+    preference = preference_of(LIBRARIES)
+    ChooseDevices(preference, beside(), HERE, journal)(mod)
+    assert journal.failures == {}
+    monkeypatch.setattr(device_times, "_type_there", fails)
+    after = ChooseDevices(preference, beside(), HERE, journal)(mod)
+    assert devices_in(after) is not None
+    # What a library takes there needs no kernel of TVM's.
+    assert journal.failures == {"relu_0": "its type on cuda: relax.nn.relu is nowhere"}

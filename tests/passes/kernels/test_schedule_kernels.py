@@ -15,6 +15,7 @@ from tvm.s_tir.dlight import gpu
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
+from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.passes.kernels import ScheduleKernels
 from tvm_mxplan.passes.kernels.plain_schedules import has_threads
 from tvm_mxplan.passes.kernels.schedule_kernels import RULES
@@ -43,10 +44,10 @@ def legal(emit: Emit, shapes: Sequence[tuple[int, ...]], types: Sequence[str]) -
     return tvm.transform.Sequential(fused)(builder.get())
 
 
-def scheduled(mod: tvm.IRModule, *rules: object) -> tvm.IRModule:
+def scheduled(mod: tvm.IRModule, *rules: object, journal: Journal | None = None) -> tvm.IRModule:
     (standard,) = [one for one in cuda.legalize_passes(GPU) if one.info.name == RULES]
     with GPU:
-        return ScheduleKernels(*(rules or standard.rules))(mod)
+        return ScheduleKernels(*(rules or standard.rules), journal=journal)(mod)
 
 
 def kernels(mod: tvm.IRModule) -> list[tirx.PrimFunc]:
@@ -106,21 +107,31 @@ def test_a_rule_that_fails_leaves_the_kernel_to_the_next_one() -> None:
     (kernel,) = kernels(mod)
     with pytest.raises(AssertionError):
         gpu.Reduction().apply(kernel, GPU, False)
-    check_numbers(mod, scheduled(mod, gpu.Reduction(), gpu.Fallback()), normal(0, 4), np.array([3, 0, 8, 8]))
+    journal = Journal()
+    after = scheduled(mod, gpu.Reduction(), gpu.Fallback(), journal=journal)
+    check_numbers(mod, after, normal(0, 4), np.array([3, 0, 8, 8]))
+    ((name, said),) = journal.failures.items()
+    assert isinstance(after[name], tirx.PrimFunc)
+    assert said == "schedule Reduction (AssertionError: AssertionError)"
 
 
 def test_a_schedule_that_cannot_be_lowered_is_none() -> None:
     mod = legal(pool_backward, [(4, 6, 2, 3), (4, 6, 5, 7)], ["float32"] * 2)
     (kernel,) = kernels(mod)
     assert gpu.GeneralReduction().apply(kernel, GPU, False) is not None, "TVM's rule refuses by now"
-    check_numbers(mod, scheduled(mod), normal(0, 4, 6, 2, 3), normal(1, 4, 6, 5, 7))
+    journal = Journal()
+    check_numbers(mod, scheduled(mod, journal=journal), normal(0, 4, 6, 2, 3), normal(1, 4, 6, 5, 7))
+    (said,) = journal.failures.values()
+    assert said.startswith("schedule GeneralReduction (") and "None" not in said
 
 
 def test_blocks_that_no_rule_takes_get_threads() -> None:
     mod = legal(adaptive, [(4, 6, 5, 7)], ["float32"])
     (kernel,) = kernels(mod)
     assert gpu.Fallback().apply(kernel, GPU, False) is None, "TVM's rule takes it by now"
-    made = scheduled(mod)
+    journal = Journal()
+    made = scheduled(mod, journal=journal)
+    assert journal.failures == {}, "a refusal is none"
     assert "blockIdx.x" in made.script()
     check_numbers(mod, made, normal(0, 4, 6, 5, 7))
 

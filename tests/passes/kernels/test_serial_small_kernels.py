@@ -95,6 +95,26 @@ def inside(x: T.Buffer((64, 4), "float32"), y: T.Buffer((64, 9), "float32")) -> 
             y[i, j] = T.float32(1)
 
 
+@T.prim_func(s_tir=True)
+def marked(x: T.Buffer((4,), "float32")) -> None:
+    with T.attr(0, "pragma_scope", "seq"):
+        for i in range(4):
+            x[i] = T.float32(1)
+
+
+def test_marks_of_sequences_go() -> None:
+    """TVM's code generator for CPUs prints a warning of each."""
+
+    def marks(kernel: tirx.PrimFunc) -> list[str]:
+        found: list[str] = []
+        tvm_ffi.structural_walk(kernel.body, (tirx.AttrStmt, lambda one: found.append(str(one.attr_key))))
+        return found
+
+    assert "pragma_scope" in marks(marked)
+    after = SerialSmallKernels()(tvm.IRModule({"marked": marked}))["marked"]
+    assert "pragma_scope" not in marks(after)
+
+
 def test_a_small_kernel_becomes_serial() -> None:
     expected = serial_rows.with_attr("global_symbol", "rows")
     assert parallel_extents(rows) == [4]

@@ -23,6 +23,7 @@ class Journal:
     ----------
     refused : why operators were refused, by what Relax calls them, and by their own names where a region
         went back to TVM.
+    failures : what TVM failed on, by the kernel or operator; other means were taken for it.
     trials : whole plans with other implementations for some kinds of operators, by kind.
     dispatched : who runs each operator, by its name.
     weighed : candidates of the steps of regions, by the steps' names.
@@ -32,6 +33,7 @@ class Journal:
     """
 
     refused: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
     trials: dict[str, Trial] = field(default_factory=dict)
     dispatched: dict[str, DispatchDecision] = field(default_factory=dict)
     weighed: Weighed = field(default_factory=dict)
@@ -43,6 +45,10 @@ class Journal:
     def refuse(self, reasons: Mapping[str, str]) -> None:
         """Note operators that were refused, or went back to TVM; the last reason stands."""
         self.refused |= reasons
+
+    def fail(self, reasons: Mapping[str, str]) -> None:
+        """Note what TVM failed on; the last reason stands."""
+        self.failures |= reasons
 
     def dispatch(self, decision: DispatchDecision) -> None:
         """Note who runs an operator."""

@@ -30,6 +30,8 @@ from .rounding import preferred
 Source: TypeAlias = Literal["measured", "given", "default"]
 SOURCES: tuple[Source, ...] = ("measured", "given", "default")
 
+AVX2_FLOPS = 32
+"""Of one core in a cycle, at the peak of AVX2: two multiply-adds of eight numbers."""
 _NARROWER = 0.35
 """Of the slowest instruction set, what one with vectors of half its width reaches."""
 _FASTEST = 1e10
@@ -122,6 +124,10 @@ class MachineRates:
     def memory(self) -> MemoryLevel:
         """The last level."""
         return self.levels[-1]
+
+    def cycles_per_us(self, threads: int) -> float:
+        """Cycles of one core in a microsecond, at the clock at which AVX2 is measured on that many."""
+        return self.gflops("float32", "avx2") / threads / AVX2_FLOPS * 1e3
 
     def gflops(self, dtype: str, instruction_set: str = "") -> float:
         """Of a type with an instruction set, or with the fastest one.

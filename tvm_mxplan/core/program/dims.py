@@ -6,7 +6,7 @@ that shape inference produces, so that the runtime can evaluate them without a c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -101,3 +101,8 @@ def static_shape(shape: Shape) -> tuple[int, ...]:
     if len(dims) != len(shape):
         raise ValueError(f"shape ({', '.join(map(str, shape))}) has symbolic dimensions")
     return dims
+
+
+def same_axes(shape: Shape, axes: Iterable[int], others: Iterable[int]) -> bool:
+    """Whether two choices of axes are one, where those of one element make no difference."""
+    return {at for at in axes if shape[at] != 1} == {at for at in others if shape[at] != 1}

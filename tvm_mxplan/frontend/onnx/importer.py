@@ -23,16 +23,17 @@ import tvm
 from tvm import relax, tirx
 
 from ...core.decisions.origin import Origin
-from ...errors import InvalidInputError, MxplanError, UnsupportedError
+from ...errors import InternalError, InvalidInputError, MxplanError, UnsupportedError
 from ..origins import OriginBuilder
-from ..reasons import reason_of
+from ..reasons import is_own_mistake, reason_of
 from . import auto_pad, converters, fold, functions, readers, stock
 from .checks.check_numbers import check_numbers
 from .contradictions import Contradiction, contradiction
-from .dimensions import agree, symbolic
+from .dimensions import agree, reach, symbolic
 from .dimensions.aligned import aligned
 from .dimensions.dims import Dim
 from .node import Emitter, Node, NotTaken
+from .operators import as_standard
 from .values import Scope, Value, has_shape, rank_of
 from .way_out import LEAVE_OUT, open_dimensions_of, way_out
 from .weights import array_of
@@ -126,6 +127,11 @@ class Importer:
                         f"{self.called(node)}: its operands contradict each other ({said}); mend the "
                         "model, or state other shapes of its inputs"
                     ) from error
+                if is_own_mistake(error):
+                    raise InternalError(
+                        f"{self.called(node)}: its converter fails ({type(error).__name__}: "
+                        f"{reason_of(error)}); please report it, and {LEAVE_OUT}"
+                    ) from error
                 advice = self._fixing(node)
                 if advice:
                     raise UnsupportedError(
@@ -144,13 +150,15 @@ class Importer:
         return Origin(node.name or ("" if self._open else made), node.op_type)
 
     def _node(self, proto: onnx.NodeProto, scope: Scope, opsets: Mapping[str, int], *, as_real: bool) -> Node:
+        opset = opsets.get("" if proto.domain == "ai.onnx" else proto.domain, 1)
+        if (proto.domain, proto.op_type) not in self.source.functions:
+            proto, opset = as_standard(proto, opset)
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         inputs = [
             self._found(scope, name, f"node {proto.name or proto.op_type}") if name else None
             for name in proto.input
         ]
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in proto.attribute}
-        opset = opsets.get(domain, 1)
         return Node(
             proto.op_type, domain, proto.name, inputs, attributes, list(proto.output), opset, proto, as_real
         )
@@ -171,6 +179,7 @@ class Importer:
                 return found
         node = self._agreed(node, scope)
         node = auto_pad.explicit(self._emitter, node, lambda padding: self._results(padding, scope)[0])
+        reach.check(self._emitter, node)
         for converter in converters.of(node):
             try:
                 result = (

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tvm import relax
+from tvm import relax, tirx
 
 from ..constants import constant
-from .dimensions.dims import Dim, expression
+from .dimensions.dims import Dim, compared, expression, product, same
 from .dimensions.ratios import terms
+from .dimensions.restate import Demand, met_aside, row_of
 from .not_taken import NotTaken
 from .values import Symbols, Value, as_symbols, dtype_of, is_float, rank_of, shape_of, value_of
 
@@ -152,7 +153,12 @@ class Emitter:
         return self.builder.match_cast(self.tensor(value), relax.TensorType(shape, dtype_of(value)))
 
     def reshaped(self, value: Value, dims: Sequence[Dim]) -> Value:
-        """The value in another shape of as many elements."""
+        """The value in another shape of as many elements, which the call checks where it is not certain."""
+        self._check_count(value, dims)
+        return self.viewed(value, dims)
+
+    def viewed(self, value: Value, dims: Sequence[Dim]) -> Value:
+        """The value in another shape, of which is known that it has as many elements."""
         if isinstance(value, np.ndarray) and all(isinstance(dim, int) for dim in dims):
             return value.reshape([int(dim) for dim in dims])
         if isinstance(value, Symbols) and all(isinstance(dim, int) for dim in dims):
@@ -161,6 +167,27 @@ class Emitter:
         if _is_empty(dims) and _may_be_empty(value):  # to TVM's reshape 0 is the old extent
             return self.emit(relax.op.zeros(shape, dtype_of(value)))
         return self.emit(relax.op.reshape(self.tensor(value), shape))
+
+    def _check_count(self, value: Value, dims: Sequence[Dim]) -> None:
+        old = shape_of(value)
+        if old is None or -1 in [dim for dim in dims if isinstance(dim, int)] or _only_ones_apart(old, dims):
+            return
+        have, want = product(old), product(dims)
+        if same(have, want) or compared("==", have, want) is not None:  # TVM refuses what no call can be
+            return
+        words = f"{row_of(old)} has other than as many elements as {row_of(dims)}; mend the inputs' shapes"
+        met_aside(self, Demand(tirx.EQ(expression(have), expression(want)), f"{self._called()}: {words}"))
+
+    def _called(self) -> str:
+        """The node that is being imported, as messages name it."""
+        origin, model = self.builder.origin, self.importer.source.name
+        return model if origin is None else f"{model}: node {origin.name!r} ({origin.kind})"
+
+
+def _only_ones_apart(old: Sequence[Dim], new: Sequence[Dim]) -> bool:
+    """Whether shapes differ by axes of one element only."""
+    wide = [[dim for dim in dims if not (isinstance(dim, int) and dim == 1)] for dims in (old, new)]
+    return len(wide[0]) == len(wide[1]) and all(map(same, *wide))
 
 
 def _is_empty(dims: Sequence[Dim]) -> bool:

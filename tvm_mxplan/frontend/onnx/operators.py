@@ -8,12 +8,29 @@ from . import stock
 from .converters.table import TABLE
 from .stock import CONTRIBUTED
 
-__all__ = ["CONTRIBUTED", "knows"]
+__all__ = ["CONTRIBUTED", "as_standard", "knows"]
+
+_LATER = {("com.microsoft", "QuantizeLinear"): 21, ("com.microsoft", "DequantizeLinear"): 21}
+"""Standard operators under another domain, which models of older opsets read, and the opset that has them.
+
+onnxruntime's quantiser writes these for integers of 4 and 16 bits.
+"""
+
+
+def as_standard(node: onnx.NodeProto, opset: int) -> tuple[onnx.NodeProto, int]:
+    """The node, of the version ``opset`` of its domain, as the standard operator that it is, if it is one."""
+    later = _LATER.get((node.domain, node.op_type))
+    if later is None:
+        return node, opset
+    found = onnx.NodeProto()
+    found.CopyFrom(node)
+    found.domain = ""
+    return found, later
 
 
 def knows(domain: str, op_type: str, opset: int) -> bool:
     """Whether an operator can be imported; ``domain`` is empty for the standard one."""
-    if (domain, op_type) in TABLE or stock.is_known(domain, op_type):
+    if (domain, op_type) in TABLE or (domain, op_type) in _LATER or stock.is_known(domain, op_type):
         return True
     return _is_function(domain, op_type, opset)
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 
 import numpy as np
+import onnx
 import tvm
 from tvm import relax
 from tvm.relax.frontend.onnx import onnx_frontend as stock
 
 from .dimensions.dims import expression
 from .node import Emitter, Node
-from .values import Symbols, Value, is_float, value_of
+from .values import Symbols, Value, dtype_of, is_float, value_of
 
 _CONVERTERS = stock._get_convert_map()
 _TAKE_SHAPES = {"Reshape", "Resize", "ConstantOfShape", "Expand"}
@@ -51,7 +53,33 @@ def converted(emitter: Emitter, node: Node) -> list[Value]:
     function = _CONVERTERS[node.op_type].get_converter(node.opset)
     with contextlib.redirect_stdout(io.StringIO()):
         result = function(emitter.builder, operands, attributes, [{}, {}])
-    return _results(emitter, result, node)
+    results = _results(emitter, result, node)
+    return [_in_type(emitter, node, value, at) for at, value in enumerate(results)]
+
+
+def _in_type(emitter: Emitter, node: Node, value: Value, at: int) -> Value:
+    """A result in the type that ONNX says, where it is that of an operand; TVM computes some in another."""
+    place = _typed_as(node.domain, node.op_type, node.opset, at)
+    if place is None or not isinstance(value, relax.Expr) or not isinstance(value.ty, relax.TensorType):
+        return value
+    operand = node.input(place)
+    if operand is None or isinstance(operand, list) or dtype_of(operand) == dtype_of(value):
+        return value
+    return emitter.emit(relax.op.astype(value, dtype_of(operand)))
+
+
+@functools.cache
+def _typed_as(domain: str, op_type: str, opset: int, at: int) -> int | None:
+    """The first operand that has the type of a result, by the operator's definition; None for no such one."""
+    try:
+        schema = onnx.defs.get_schema(op_type, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+    named = {constraint.type_param_str for constraint in schema.type_constraints}
+    if at >= len(schema.outputs) or schema.outputs[at].type_str not in named:
+        return None
+    wanted = schema.outputs[at].type_str
+    return next((place for place, one in enumerate(schema.inputs) if one.type_str == wanted), None)
 
 
 def _operand(emitter: Emitter, node: Node, value: Value) -> relax.Expr | None:

@@ -13,9 +13,10 @@ import numpy as np
 import tvm
 from tvm import relax, tirx
 
-from ...errors import InvalidInputError, MxplanError, UnsupportedError
+from ...errors import InternalError, InvalidInputError, MxplanError, UnsupportedError
 from ..constants import constant
-from ..reasons import reason_of
+from ..origins import OriginBuilder
+from ..reasons import is_own_mistake, reason_of
 from . import converters
 from .node import Node, Value
 from .places import Places, invalid, quoted, unsupported
@@ -71,7 +72,7 @@ def import_program(
         names = ", ".join(map(quoted, module.functions)) or "none"
         raise InvalidInputError(f"{places.source}: no function main; the functions are {names}")
     main = module.functions["main"]
-    builder = relax.BlockBuilder()
+    builder = OriginBuilder()
     bound = _bound(main, places, parameters)
     inputs = _inputs(main, places, bound, shapes or {})
     control = any(isinstance(expr, If) for expr in _everything(module))
@@ -279,6 +280,11 @@ class _Importer:
         except MxplanError:
             raise
         except Exception as error:  # TVM's inference says by many types what does not fit
+            if is_own_mistake(error):
+                raise InternalError(
+                    f"{node.called}: its converter fails ({type(error).__name__}: {reason_of(error)}); "
+                    "please report it"
+                ) from error
             raise InvalidInputError(f"{node.called}: cannot be imported ({reason_of(error)})") from error
 
     def _converted(self, node: Node) -> Value:

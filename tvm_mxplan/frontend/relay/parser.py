@@ -45,11 +45,6 @@ _METADATA = re.compile(r"^[ \t]*#\[metadata\][ \t]*\r?$", re.MULTILINE)
 _KEYWORDS = {"let", "fn", "def", "if", "else", "type", "match", "extern", "free_var", "ref", "ref_read"}
 
 
-def looks_like_relay(text: str) -> bool:
-    """Whether a file that begins so is Relay's text."""
-    return _VERSION.match(text) is not None
-
-
 def parse(text: str, source: str) -> tuple[Module, TextPlaces]:
     """The module that a text describes, and its places for messages.
 

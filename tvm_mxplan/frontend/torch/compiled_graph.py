@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,9 @@ import numpy as np
 
 from ...execution.executable import Executable
 from ...execution.ffi import tvm_ffi
+from ..aligned import ALIGNMENT
 from .kinds import is_tensor
 from .plain_graph import Result, free_numbers, import_graph
-from .tensors import ALIGNMENT
 
 if TYPE_CHECKING:
     import tvm
@@ -25,19 +26,44 @@ MOST = 64
 
 
 @dataclass(frozen=True)
+class Sample:
+    """Some elements of a tensor.
+
+    Attributes
+    ----------
+    memory : the bytes of the memory that the tensor stands in.
+    places : those of the elements among them.
+    before : what stood there.
+    """
+
+    memory: np.ndarray
+    places: np.ndarray
+    before: bytes
+
+    @classmethod
+    def of(cls, memory: np.ndarray, places: np.ndarray) -> Sample:
+        return cls(memory, places, memory[places].tobytes())
+
+    def is_unchanged(self) -> bool:
+        return self.memory[self.places].tobytes() == self.before
+
+
+@dataclass(frozen=True)
 class _Made:
     """A compilation.
 
     Attributes
     ----------
     versions : how often PyTorch had written to each weight.
+    weights : kept, lest others come to stand where they stood.
     samples : some elements of each weight, in PyTorch's memory, and what their bytes were.
     taken : the arguments that it takes.
     plan : for each result of the graph, whether it is the executable's next one.
     """
 
     versions: tuple[int, ...]
-    samples: tuple[tuple[np.ndarray, bytes], ...]
+    weights: tuple[Any, ...]
+    samples: tuple[Sample, ...]
     executable: Executable
     taken: tuple[int, ...]
     plan: tuple[Result, ...]
@@ -86,7 +112,11 @@ class CompiledGraph:
         versions = tuple(_version(args[index]) for index in self._static)
         with self._lock:
             made = self._made.get(key)
-            if made is not None and made.versions == versions and _unchanged(made.samples):
+            if (
+                made is not None
+                and made.versions == versions
+                and all(one.is_unchanged() for one in made.samples)
+            ):
                 return made
             if self._attempts >= MOST:
                 self._warn(f"its weights or numbers changed {MOST} times; call it with the same ones")
@@ -99,8 +129,9 @@ class CompiledGraph:
                 self._failed = True
                 self._warn(f"{type(error).__name__}: {error}")
                 return None
-            samples = tuple(_sample(args[index]) for index in self._static)
-            self._made[key] = _Made(versions, samples, executable, imported.taken, imported.plan)
+            weights = tuple(args[index].detach() for index in self._static)
+            samples = tuple(map(_sample, weights))
+            self._made[key] = _Made(versions, weights, samples, executable, imported.taken, imported.plan)
             return self._made[key]
 
 
@@ -109,23 +140,30 @@ def _version(tensor: Any) -> int:
     return 0 if tensor.is_inference() else int(tensor._version)
 
 
-def _sample(tensor: Any) -> tuple[np.ndarray, bytes]:
-    """Some elements spread over a tensor, where they stand, and their bytes now.
+def _sample(tensor: Any) -> Sample:
+    """Some elements of a tensor; none where it is on a GPU.
 
     PyTorch does not count what is written through ``.data``.
     """
     import torch
 
-    plain = tensor.detach()
-    if not plain.is_contiguous() or plain.is_conj() or plain.is_neg() or plain.device.type != "cpu":
-        return np.zeros(0), b""
-    elements = plain.reshape(-1).view(torch.uint8).reshape(plain.numel(), plain.element_size())
-    found = elements[:: max(1, -(-plain.numel() // _SAMPLED))].numpy()
-    return found, found.tobytes()
+    if tensor.device.type != "cpu":
+        return Sample.of(np.zeros(0, "uint8"), np.zeros(0, "int64"))
+    memory = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage()).numpy()
+    return Sample.of(
+        memory, sampled_bytes(tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.element_size())
+    )
 
 
-def _unchanged(samples: Sequence[tuple[np.ndarray, bytes]]) -> bool:
-    return all(sample.tobytes() == before for sample, before in samples)
+def sampled_bytes(shape: Sequence[int], strides: Sequence[int], offset: int, element: int) -> np.ndarray:
+    """The places in memory of the bytes of elements spread over a tensor, as its strides say."""
+    count = math.prod(shape)
+    chosen = np.arange(0, count, max(1, -(-count // _SAMPLED)))
+    first = np.full(chosen.shape, offset, "int64")
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        chosen, along = np.divmod(chosen, max(extent, 1))
+        first += along * stride
+    return (first[:, None] * element + np.arange(element)).reshape(-1)
 
 
 def _run(made: _Made, args: Sequence[Any]) -> list[Any]:

@@ -56,7 +56,7 @@ def axis_names(arguments: Mapping[str, Any], dynamic_shapes: Any) -> dict[tuple[
             for axis, dim in rows:
                 name = dimension_name(dim)
                 if name:
-                    found[_placeholder(path), int(axis) % max(len(value.shape), 1)] = name
+                    found[placeholder_name(path), int(axis) % max(len(value.shape), 1)] = name
 
     if isinstance(dynamic_shapes, list | tuple):
         dynamic_shapes = dict(zip(arguments, dynamic_shapes, strict=False))
@@ -72,7 +72,7 @@ def dimension_name(dim: Any) -> str:
     return name if isinstance(name, str) and name.isidentifier() else ""
 
 
-def _placeholder(path: Sequence[str]) -> str:
+def placeholder_name(path: Sequence[str]) -> str:
     """Returns PyTorch's name of the input at a place in the arguments."""
     return re.sub(r"\W", "_", "_".join(path)).lower()
 

@@ -22,15 +22,16 @@ import tvm
 from tvm import relax
 
 from ...core.decisions.origin import Origin
-from ...errors import InvalidInputError, MxplanError, UnsupportedError
+from ...errors import InternalError, InvalidInputError, MxplanError, UnsupportedError, last_line
 from ..onnx.dimensions.dims import expression, same, simplified
 from ..origins import OriginBuilder
+from ..reasons import is_own_mistake
 from . import converters, narrow
 from .fold import folded, is_foldable
 from .kinds import is_symbolic, is_tensor
 from .names import module_path, operator_name
 from .node import Emitter, Node, Stated, has_tensors
-from .sizes import Variables, number_of, size_of
+from .sizes import Variables, condition_text, kept_conditions, number_of, size_of
 from .tensors import PARTS, Weights, dtype_name, is_complex
 
 
@@ -65,6 +66,9 @@ class GraphImporter:
         self.values: dict[Any, Any] = self._stock.env
         self.known: dict[Any, Any] = {}
         self._of_sizes: set[Any] = set()
+        self._names = {
+            name: dim if isinstance(dim, int) else str(dim.name) for name, dim in variables.items()
+        }
 
     def run(self, graph_module: Any) -> list[Any]:
         """Import all nodes; the graph's results.
@@ -83,8 +87,13 @@ class GraphImporter:
             except MxplanError as error:
                 raise type(error)(f"{self.called(fx_node)}: {error}") from error
             except Exception as error:
+                if is_own_mistake(error):
+                    raise InternalError(
+                        f"{self.called(fx_node)}: its converter fails ({_last_line(error)}); please report "
+                        f"it, and {_ADVICE}"
+                    ) from error
                 raise UnsupportedError(
-                    f"{self.called(fx_node)}: cannot be imported ({_first_line(error)}); {_ADVICE}"
+                    f"{self.called(fx_node)}: cannot be imported ({_last_line(error)}); {_ADVICE}"
                 ) from error
         raise InvalidInputError(f"{self.source}: the graph has no output")
 
@@ -95,6 +104,16 @@ class GraphImporter:
     def size(self, stated: Any) -> Any:
         """A size as an expression; None for a condition on sizes, which PyTorch has put to use already."""
         return size_of(stated, self.variables) if type(stated).__name__ == "SymInt" else None
+
+    def conditions(self, graph_module: Any, guards: Sequence[str] = ()) -> list[str]:
+        """Assertions of the graph about sizes that its inputs tell, behind those of ``guards``."""
+        asserted = [
+            condition_text(condition, self._names, self.called(node))
+            for node in graph_module.graph.nodes
+            if node.op == "call_function" and operator_name(node.target) == _ASSERTION
+            if is_symbolic(condition := getattr(node.args[0], "meta", {}).get("val"))
+        ]
+        return kept_conditions([*guards, *asserted])
 
     def called(self, fx_node: Any) -> str:
         """A node as messages name it."""
@@ -321,11 +340,12 @@ def _text(kind: Any) -> str:
     return f"{kind.dtype.dtype}[{dims}]"
 
 
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
+def _last_line(error: Exception) -> str:
+    kind, said = type(error).__name__, last_line(error)
+    return kind if said == kind else f"{kind}: {said}"
 
 
+_ASSERTION = "aten._assert_scalar.default"
 _CAST = "aten._to_copy.default"
 _COPY = "aten.copy.default"
 _VIEWS = ("aten.select.int", "aten.slice.Tensor")

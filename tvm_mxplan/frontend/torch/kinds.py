@@ -15,11 +15,6 @@ def is_module(model: Any) -> bool:
     return _is_a(type(model), "Module")
 
 
-def is_graph_module(model: Any) -> bool:
-    """Whether an object is a ``torch.fx.GraphModule``."""
-    return _is_a(type(model), "GraphModule")
-
-
 def is_scripted(model: Any) -> bool:
     """Whether an object is TorchScript, which ``torch.export`` does not take."""
     return _is_a(type(model), "ScriptModule") or _is_a(type(model), "ScriptFunction")

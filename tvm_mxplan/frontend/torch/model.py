@@ -12,6 +12,7 @@ from .dimensions import Axes, axis_names
 from .export import decomposed, dimensions_of, example_arguments, exported
 from .kinds import is_program, is_scripted
 from .program import import_program
+from .sizes import guards_of
 
 
 def relax_module(model: Any, examples: Examples) -> tvm.IRModule:
@@ -36,5 +37,8 @@ def relax_module(model: Any, examples: Examples) -> tvm.IRModule:
         program = model
     else:
         program, names = exported(model, examples.args, examples.kwargs, examples.dynamic_shapes)
-    program = decomposed(program)
-    return import_program(program, dimensions_of(program, names), source)
+    parts = decomposed(program)
+    dimensions = dimensions_of(parts, names)
+    called = {symbol: bound.name for symbol, bound in dimensions.items()}
+    guards = [guard for of in (program, parts) for guard in guards_of(of, called, source)]
+    return import_program(parts, dimensions, source, guards)

@@ -15,7 +15,7 @@ from ..origins import OriginBuilder
 from .dimensions import Bound, named_bounds
 from .graph import GraphImporter
 from .kinds import is_symbolic, is_tensor
-from .program import bounds_as_attributes, parameter_of, result_tensor
+from .program import bounds_as_attributes, parameter_of, result_tensor, under_conditions
 from .tensors import Weights
 
 
@@ -97,7 +97,8 @@ def import_graph(
             tensors = [result_tensor(importer, value) for value in results if value is not None]
             result = builder.emit_output(tensors[0] if len(tensors) == 1 else relax.Tuple(tensors))
         builder.emit_func_output(result)
-    return Graph(builder.get(), tuple(taken), plan)
+    mod = under_conditions(builder.get(), importer.conditions(graph_module))
+    return Graph(mod, tuple(taken), plan)
 
 
 def _kind(value: Any) -> Result:

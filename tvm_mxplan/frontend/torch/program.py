@@ -9,7 +9,7 @@ import tvm
 from tvm import relax, tirx
 
 from ...errors import InvalidInputError, UnsupportedError
-from ...execution.signature import OUTPUTS
+from ...execution.signature import CONDITIONS, OUTPUTS
 from ...passes.storage.relax_sizes import UPPER_BOUND
 from ..onnx.dimensions.dims import expression
 from ..origins import OriginBuilder
@@ -29,12 +29,15 @@ _WRITES = {
 }
 
 
-def import_program(program: Any, dimensions: Mapping[str, Bound], source: str = "model") -> tvm.IRModule:
+def import_program(
+    program: Any, dimensions: Mapping[str, Bound], source: str = "model", guards: Sequence[str] = ()
+) -> tvm.IRModule:
     """The program's graph, decomposed already, as a Relax module with the user's names of inputs and outputs.
 
     Parameters
     ----------
     dimensions : by the names of PyTorch's symbols, what they are called and between which bounds they lie.
+    guards : conditions on them, by what they are called.
 
     Raises
     ------
@@ -55,6 +58,13 @@ def import_program(program: Any, dimensions: Mapping[str, Bound], source: str = 
     mod = builder.get()
     names = result_names([path for _, path in kept])
     mod["main"] = mod["main"].with_attr(OUTPUTS, names)
+    return under_conditions(mod, importer.conditions(program.graph_module, guards))
+
+
+def under_conditions(mod: tvm.IRModule, conditions: Sequence[str]) -> tvm.IRModule:
+    """The module with conditions on its named dimensions, which calls are held to."""
+    if conditions:
+        mod["main"] = mod["main"].with_attr(CONDITIONS, list(conditions))
     return mod
 
 

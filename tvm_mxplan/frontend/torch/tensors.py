@@ -8,8 +8,8 @@ import tvm
 from tvm import relax
 
 from ...errors import UnsupportedError
+from ..aligned import ALIGNMENT
 
-ALIGNMENT = 64
 """Bytes; TVM's kernels read and write vectors from the beginning of a tensor."""
 
 

@@ -47,10 +47,6 @@ def dynamic_quantization(_attrs: ir.DynamicQuantization, operands: Operands) -> 
     }
 
 
-def is_scaled(step: ir.Step) -> bool:
-    return any(operand.role in ir.SCALE_ROLES for operand in step.operands)
-
-
 def real(step: ir.Step, given: Given) -> dict[str, Sequence[Array]]:
     """A step's operands by role, real numbers in the place of integers."""
     found = {role: arrays for role, arrays in given.items() if role not in ir.SCALE_ROLES}

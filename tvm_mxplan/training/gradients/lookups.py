@@ -65,3 +65,29 @@ def _gather_elements(back: Backward) -> list[relax.Expr]:
         places = back.reshaped(op.arange(0, shape[axis], 1, "int64"), row)
         return [op.where(op.equal(places, indices), grad, back.number(0)), back.none(1)]
     return [op.scatter_elements(op.zeros(shape, dtype), indices, grad, axis, "add"), back.none(1)]
+
+
+@gradient_of("gather_nd")
+def _gather_nd(back: Backward) -> list[relax.Expr]:
+    """Slices of the gradient are added where they were gathered from."""
+    if int(back.call.attrs.batch_dims):
+        raise UnsupportedError("gather_nd along axes of a batch cannot be trained yet")
+    zeros = op.zeros(back.shape(), back.dtype)
+    return [op.scatter_nd(zeros, back.operands[1], back.emit(back.grad), "add"), back.none(1)]
+
+
+@gradient_of("topk")
+def _topk(back: Backward) -> list[relax.Expr]:
+    """Elements of the gradient go where the largest ones stood, each to a place of its own."""
+    attrs, shape = back.call.attrs, back.shape()
+    kind, axis = str(attrs.ret_type), int(attrs.axis) % len(shape)
+    if kind == "indices":
+        return [back.none(0)]
+    grad, found = back.grad, back.result
+    if kind == "both":
+        grad = back.emit(relax.TupleGetItem(grad, 0))
+    else:
+        again = op.topk(back.operands[0], int(attrs.k), axis, "both", bool(attrs.largest), "int64")
+        found = back.emit(again)
+    places = back.emit(op.astype(back.emit(relax.TupleGetItem(found, 1)), "int64"))
+    return [op.scatter_elements(op.zeros(shape, back.dtype), places, grad, axis)]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import tvm
 from tvm import relax
 
+from ...core.decisions.origin import Origins
 from ...errors import UnsupportedError
 from ...passes.origins import origins_of
 from ..inlining import stops
@@ -30,18 +31,34 @@ def reached(function: relax.Function, results: Sequence[relax.Expr]) -> set[rela
     return found
 
 
+def named_origins(function: relax.Function) -> dict[str, Origins]:
+    """Origins of calls, by the names of the variables that hold their results."""
+    bindings = [binding for block in function.body.blocks for binding in block.bindings]
+    return {str(binding.var.name): origins_of(binding.value) for binding in bindings}
+
+
+def depending(function: relax.Function, weights: Sequence[relax.Var]) -> set[relax.Var]:
+    """Weights, and variables that depend on them by paths of real numbers that no operator stops."""
+    found = set(weights)
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            value = binding.value
+            if (
+                is_float(binding.var.ty)
+                and not stops(value)
+                and found.intersection(relax.analysis.free_vars(value))
+            ):
+                found.add(binding.var)
+    return found
+
+
 def check_gradients(function: relax.Function, loss: relax.Expr, wanted: Sequence[relax.Var]) -> None:
     """UnsupportedError for an operator without a gradient between a trained weight and the loss."""
     bindings = [binding for block in function.body.blocks for binding in block.bindings]
-    reaches = reached(function, [loss])
-    depends = set(wanted)
+    between = reached(function, [loss]) & depending(function, wanted)
     for binding in bindings:
         value = binding.value
-        read = relax.analysis.free_vars(value)
-        if not depends.intersection(read) or not is_float(binding.var.ty) or stops(value):
-            continue
-        depends.add(binding.var)
-        if binding.var not in reaches or not isinstance(value, relax.Call):
+        if binding.var not in between or not isinstance(value, relax.Call):
             continue
         if not isinstance(value.op, tvm.ir.Op) or not differentiable(value.op):
             where = "".join(f" ({origin})" for origin in origins_of(value)[:1])

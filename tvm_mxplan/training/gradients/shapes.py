@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tvm import relax, te, tirx
@@ -87,11 +88,14 @@ def _pad(back: Backward) -> list[relax.Expr]:
     if str(attrs.pad_mode) != "constant":
         raise UnsupportedError(f"a pad of mode {attrs.pad_mode} cannot be trained yet; expected constant")
     widths = [int(width) for width in attrs.pad_width]
-    if min(widths) < 0:
-        raise UnsupportedError("a pad of negative widths cannot be trained yet; make it a slice")
-    before = widths[::2]
-    ends = [first + extent for first, extent in zip(before, shape, strict=True)]
-    return [op.strided_slice(back.grad, list(range(len(shape))), before, ends)]
+    begins = [max(0, width) for width in widths[::2]]
+    ends = [
+        first + extent + min(0, before) + min(0, after)
+        for first, extent, before, after in zip(begins, shape, widths[::2], widths[1::2], strict=True)
+    ]
+    kept = op.strided_slice(back.grad, list(range(len(shape))), begins, ends)
+    cut = [max(0, -width) for width in widths]
+    return [op.nn.pad(back.emit(kept), cut) if any(cut) else kept]
 
 
 @gradient_of("tile")
@@ -102,6 +106,11 @@ def _tile(back: Backward) -> list[relax.Expr]:
     apart = [extent for pair in zip(repeats, shape, strict=True) for extent in pair]
     summed = op.sum(back.reshaped(back.grad, apart), list(range(0, len(apart), 2)))
     return [back.reshaped(summed, back.shape())]
+
+
+@gradient_of("flip")
+def _flip(back: Backward) -> list[relax.Expr]:
+    return [op.flip(back.grad, int(back.call.attrs.axis))]
 
 
 @gradient_of("repeat")
@@ -136,6 +145,21 @@ def _extreme(back: Backward) -> list[relax.Expr]:
     met = back.emit(op.astype(op.equal(back.operands[0], result), back.dtype))
     count = op.sum(met, axes, keepdims=True)
     return [op.multiply(met, op.divide(grad, count))]
+
+
+@gradient_of("prod")
+def _prod(back: Backward) -> list[relax.Expr]:
+    """The product of all other elements, of those in front and of those behind: a 0 is one like others."""
+    shape = back.shape()
+    axes = _axes(back.call.attrs.axis, len(shape))
+    order = [at for at in range(len(shape)) if at not in axes] + axes
+    count = math.prod(shape[at] for at in axes)
+    rows = back.emit(back.reshaped(op.permute_dims(back.operands[0], order), (-1, count)))
+    front = back.emit(op.cumprod(rows, 1, exclusive=True))
+    behind = op.flip(back.emit(op.cumprod(back.emit(op.flip(rows, 1)), 1, exclusive=True)), 1)
+    each = op.multiply(back.emit(op.multiply(front, behind)), back.reshaped(back.grad, (-1, 1)))
+    moved = back.reshaped(each, [shape[at] for at in order])
+    return [op.permute_dims(back.emit(moved), [order.index(at) for at in range(len(shape))])]
 
 
 def _axes(axis: Sequence[int] | None, rank: int) -> list[int]:

@@ -8,13 +8,15 @@ def _relu(call: Backward) -> list[relax.Expr]:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import tvm
 from tvm import relax
 
+from ...core.decisions.origin import Origins
+from ...errors import UnsupportedError
 from ...operators.registration import dtype_of, shape_of
 
 ATTRIBUTE = "FPrimalGradient"
@@ -93,8 +95,13 @@ _LOCK = threading.Lock()
 
 
 @contextmanager
-def ours() -> Iterator[None]:
-    """Has TVM's pass use our gradients inside, and those that were there before again afterwards."""
+def ours(names: Mapping[str, Origins] | None = None) -> Iterator[None]:
+    """Has TVM's pass use our gradients inside, and those that were there before again afterwards.
+
+    Parameters
+    ----------
+    names : origins of calls by the names of their variables, for errors: the pass hands calls over without.
+    """
     known = set(map(str, tvm.ir.Op.list_op_names()))
     with _LOCK:
         before = {}
@@ -103,7 +110,7 @@ def ours() -> Iterator[None]:
                 operator = tvm.ir.Op.get(name)
                 before[name] = operator.get_attr(ATTRIBUTE)
                 operator.reset_attr(ATTRIBUTE)
-                operator.set_attr(ATTRIBUTE, _as_tvm_calls(function))
+                operator.set_attr(ATTRIBUTE, _as_tvm_calls(function, names or {}))
         try:
             yield
         finally:
@@ -114,10 +121,14 @@ def ours() -> Iterator[None]:
                     operator.set_attr(ATTRIBUTE, function)
 
 
-def _as_tvm_calls(function: Gradient):  # type: ignore[no-untyped-def]
+def _as_tvm_calls(function: Gradient, names: Mapping[str, Origins]):  # type: ignore[no-untyped-def]
     def called(
         result: relax.Var, call: relax.Call, grad: relax.Var, builder: relax.BlockBuilder
     ) -> list[relax.Expr]:
-        return function(Backward(result, call, grad, builder))
+        try:
+            return function(Backward(result, call, grad, builder))
+        except UnsupportedError as error:
+            where = "".join(f" ({origin})" for origin in names.get(str(result.name), ())[:1])
+            raise UnsupportedError(f"{call.op.name}{where}: {error}") from error
 
     return called

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "cudnn/copies.h"
+#include "cudnn/device.h"
 #include "ffi/errors.h"
 
 namespace mxplan {
@@ -52,6 +53,7 @@ void Pad(const ffi::Tensor& rows, const ffi::Tensor& padded) {
     auto bytes = static_cast<int64_t>(ffi::GetDataSize(from));
     auto more = static_cast<int64_t>(ffi::GetDataSize(to)) - bytes;
     if (to.device.device_type == kDLCUDA) {
+      CudaMemory().CheckDevice(to.device.device_id, "batch: an input");
       CopyOnGpu(DataOf(to), DataOf(from), bytes);
       ClearOnGpu(DataOf(to) + bytes, more);
     } else if (to.device.device_type == kDLCPU) {

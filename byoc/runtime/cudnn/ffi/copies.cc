@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "cudnn/device.h"
 #include "ffi/errors.h"
 
 namespace mxplan {
@@ -37,6 +38,10 @@ void CheckPlace(const DLTensor& tensor, const char* role) {
     ThrowUnsupported("copy between devices: its ", role, ", ", ToText(tensor),
                      ", is on a device of type ", static_cast<int>(tensor.device.device_type),
                      ", expected a CPU or CUDA");
+  }
+  if (IsOnGpu(tensor)) {
+    CudaMemory().CheckDevice(tensor.device.device_id,
+                             Concat("copy between devices: its ", role, ", ", ToText(tensor), ","));
   }
   if (!ffi::IsContiguous(tensor)) {
     ThrowInvalidInput("copy between devices: its ", role, ", ", ToText(tensor),

@@ -19,7 +19,7 @@ class Redirected {
 }  // namespace
 
 Capture::~Capture() {
-  if (stream_ != nullptr) Cuda().cudaStreamDestroy(stream_);
+  if (stream_ != nullptr) Taken(Cuda().cudaStreamDestroy(stream_));
 }
 
 CudaGraphExec Capture::Graph(const std::function<void()>& work) {
@@ -34,14 +34,14 @@ CudaGraphExec Capture::Graph(const std::function<void()>& work) {
     Redirected redirected(stream_);
     work();
   } catch (...) {
-    cuda.cudaStreamEndCapture(stream_, &graph);  // or the stream stays in it
-    if (graph != nullptr) cuda.cudaGraphDestroy(graph);
+    Taken(cuda.cudaStreamEndCapture(stream_, &graph));  // or the stream stays in it
+    if (graph != nullptr) Taken(cuda.cudaGraphDestroy(graph));
     throw;
   }
   CheckCuda(cuda.cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture");
   CudaGraphExec made = nullptr;
   int status = cuda.cudaGraphInstantiateWithFlags(&made, graph, 0);
-  cuda.cudaGraphDestroy(graph);
+  Taken(cuda.cudaGraphDestroy(graph));
   CheckCuda(status, "cudaGraphInstantiateWithFlags");
   return made;
 }

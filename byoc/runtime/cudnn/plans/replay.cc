@@ -11,7 +11,7 @@ namespace mxplan {
 CudaReplay::CudaReplay(int device, StepName name) : device_(device), name_(std::move(name)) {}
 
 CudaReplay::~CudaReplay() {
-  for (const Kept& one : kept_) Cuda().cudaGraphExecDestroy(one.graph);
+  for (const Kept& one : kept_) Taken(Cuda().cudaGraphExecDestroy(one.graph));
 }
 
 void CudaReplay::Run(const std::vector<void*>& addresses, const std::function<void()>& work) {
@@ -52,7 +52,7 @@ void CudaReplay::Keep(const std::vector<void*>& addresses, CudaGraphExec graph) 
     auto oldest = std::min_element(kept_.begin(), kept_.end(), [](const Kept& a, const Kept& b) {
       return a.last_use < b.last_use;
     });
-    Cuda().cudaGraphExecDestroy(oldest->graph);
+    Taken(Cuda().cudaGraphExecDestroy(oldest->graph));
     kept_.erase(oldest);
   }
   kept_.push_back({addresses, graph, ++clock_});

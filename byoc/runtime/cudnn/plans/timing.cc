@@ -21,7 +21,7 @@ class Event {
     CheckCuda(Cuda().cudaEventCreateWithFlags(&event_, kCudaEventWithTime),
               "cudaEventCreateWithFlags");
   }
-  ~Event() { Cuda().cudaEventDestroy(event_); }
+  ~Event() { Taken(Cuda().cudaEventDestroy(event_)); }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
@@ -48,7 +48,7 @@ struct Candidate {
         pack(std::move(other.pack)),
         runs(std::exchange(other.runs, nullptr)) {}
   ~Candidate() {
-    if (runs != nullptr) Cuda().cudaGraphExecDestroy(runs);
+    if (runs != nullptr) Taken(Cuda().cudaGraphExecDestroy(runs));
   }
 
   std::unique_ptr<LoadedPlan> plan;
@@ -94,7 +94,7 @@ class Tensors {
 class Awaited {
  public:
   explicit Awaited(CudaStream stream) : stream_(stream) {}
-  ~Awaited() { Cuda().cudaStreamSynchronize(stream_); }
+  ~Awaited() { Taken(Cuda().cudaStreamSynchronize(stream_)); }
   Awaited(const Awaited&) = delete;
   Awaited& operator=(const Awaited&) = delete;
 

@@ -6,17 +6,20 @@ import ctypes
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tvm_mxplan.byoc.cudnn import asked
 from tvm_mxplan.byoc.cudnn.asked import AskedProcess
 from tvm_mxplan.byoc.cudnn.native import serve
-from tvm_mxplan.errors import UnsupportedError
+from tvm_mxplan.errors import InternalError, UnsupportedError
 
 _SCRIPT = """
-import json, os, signal, sys
+import json, os, signal, sys, time
 print(json.dumps(HELLO), flush=True)
 for line in sys.stdin:
     ((kind, question),) = json.loads(line).items()
@@ -24,6 +27,10 @@ for line in sys.stdin:
         os.kill(os.getpid(), signal.SIGKILL)
     if question == "leave":
         sys.exit(3)
+    if question == "hang":
+        time.sleep(60)
+    if question == "babble":
+        print("no driver", flush=True)
     print(json.dumps({"kind": kind, "question": question, "arguments": sys.argv[1:]}), flush=True)
 """
 
@@ -63,6 +70,80 @@ def test_a_process_that_does_not_begin_says_the_way_out(tmp_path: Path, hello: o
         (tmp_path / "script.py").write_text("")
     with pytest.raises(UnsupportedError, match=f"{said}.*; install this"):
         one.ask("plan", 1)
+
+
+def test_a_process_that_gives_no_answer_in_time_is_ended(
+    made: AskedProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert made.ask("plan", 1)["question"] == 1
+    hung = made._process
+    monkeypatch.setattr(asked, "_ANSWER_SECONDS", 0.5)
+    text = "cuDNN's planner gave no answer in 0.5 s"
+    assert made.ask("plan", "hang") == {"error": text, "ended": True}
+    assert hung is not None and hung.returncode == -9 and hung.stdout is not None and hung.stdout.closed
+    monkeypatch.undo()
+    assert made.ask("plan", 2)["question"] == 2
+
+
+def test_a_process_that_does_not_read_its_question_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question that fills the pipe is not written before somebody reads of it."""
+    script = "import time; print('{\"version\": 1}', flush=True); time.sleep(60)"
+    one = AskedProcess("planner", ["-c", script], "install this")
+    assert one.hello == {"version": 1}
+    monkeypatch.setattr(asked, "_ANSWER_SECONDS", 0.5)
+    assert one.ask("plan", "x" * (1 << 20))["ended"]
+    assert one._process is None
+
+
+@pytest.mark.parametrize(
+    "hello, said",
+    [
+        ('print(\'{"error": "no driver"}\', flush=True)', "no driver"),
+        ("print('welcome', flush=True)", "began with b'welcome"),
+        ("pass", "did not begin in 0.5 s"),
+    ],
+)
+def test_a_process_that_does_not_begin_and_stays_is_ended(
+    monkeypatch: pytest.MonkeyPatch, hello: str, said: str
+) -> None:
+    begun: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+
+    def noted(*args: object, **kwargs: object) -> subprocess.Popen[bytes]:
+        begun.append(popen(*args, **kwargs))  # type: ignore[call-overload]
+        return begun[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", noted)
+    monkeypatch.setattr(asked, "_START_SECONDS", 0.5 if hello == "pass" else 60.0)
+    monkeypatch.setattr(asked, "_END_SECONDS", 0.1)
+    one = AskedProcess("planner", ["-c", f"import time; {hello}; time.sleep(60)"], "install this")
+    for _ in range(2):
+        with pytest.raises(UnsupportedError, match=f"{said}.*; install this"):
+            one.ask("plan", 1)
+    assert len(begun) == 2
+    assert all(process.returncode is not None and process.stdout.closed for process in begun)
+
+
+def test_an_answer_that_is_no_json_is_a_mistake_of_ours_and_the_next_begins_another(
+    made: AskedProcess,
+) -> None:
+    with pytest.raises(InternalError, match=r"planner answered b'no driver\\n'; expected an object"):
+        made.ask("plan", "babble")
+    assert made.ask("plan", 1)["question"] == 1
+
+
+def test_closing_does_not_wait_for_a_question(made: AskedProcess) -> None:
+    answers: list[dict[str, object]] = []
+    assert made.hello
+    thread = threading.Thread(target=lambda: answers.append(made.ask("plan", "hang")), daemon=True)
+    thread.start()
+    while not made._lock.locked():
+        time.sleep(0.01)
+    began = time.monotonic()
+    made.close()
+    thread.join(20)
+    assert time.monotonic() - began < 20, "the question takes 60 s"
+    assert answers == [{"error": "cuDNN's planner ended (signal 9) while it was asked", "ended": True}]
 
 
 _WHICH = """

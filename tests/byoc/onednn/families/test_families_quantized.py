@@ -62,6 +62,8 @@ REAL = "float32"
         (lambda: dequantize(image(), 0.0), "a scale that is not above 0 and finite"),
         (lambda: dequantize(image(), -0.5), "a scale that is not above 0 and finite"),
         (lambda: dequantize(image(), float("inf")), "a scale that is not above 0 and finite"),
+        (lambda: quantize(image(dtype=REAL), 2.938e-39), "a scale whose inverse is not finite"),
+        (lambda: quantize(image(dtype=REAL), 2.939e-39), None),
     ],
 )
 def test_conversions_that_are_taken(call, reason: str | None) -> None:

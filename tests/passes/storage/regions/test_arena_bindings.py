@@ -7,7 +7,8 @@ import pytest
 import tvm
 from tvm import relax
 
-from tvm_mxplan.passes.storage.arena_bindings import ALIGN, HUGE_PAGE, TENSOR, ArenaBindings
+from tvm_mxplan.core.allocation.alignment import HUGE_PAGE
+from tvm_mxplan.passes.storage.arena_bindings import ALIGN, TENSOR, ArenaBindings
 from tvm_mxplan.passes.storage.storage_check import check_storage
 from tvm_mxplan.passes.storage.storage_plan import StorageArena
 

@@ -30,7 +30,9 @@ def test_every_step_has_a_family_and_a_cost() -> None:
     executable = tvm_mxplan.compile(model, options={"layouts": "blocked"})
     timed = time_steps(executable, zoo.random_inputs(model), calls=1)
     families = {costs.family_of(step) for step in timed if step.step.implementation}
-    assert "convolution jit_1x1:avx512_core, blocked" in families or "avx512" not in str(families)
+    convolutions = {family for family in families if family.startswith("convolution ")}
+    assert all(family.endswith((", blocked", ", not blocked")) for family in families)
+    assert any("1x1:" in family and family.endswith(", blocked") for family in convolutions), convolutions
     assert any(family.startswith("reorder") for family in families)
     modelled = [
         costs.modelled(step, OneDNN(), rates(200.0, 40.0)) for step in timed if step.step.implementation

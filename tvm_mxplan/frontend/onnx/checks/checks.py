@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 from ....errors import InvalidInputError, UnsupportedError
 from ...stated_inputs import Shape
 from ..names import describe, first_line, shown, standard, with_standard_domain
-from ..operators import CONTRIBUTED, knows
+from ..operators import knows
 from . import check_shapes, check_tensors
 
 if TYPE_CHECKING:
     import onnx
 
+_OF_ONNXRUNTIME = ("com.microsoft", "com.ms.internal")
+"""Beginnings of the domains of operators that onnxruntime defines."""
 _OLDEST_IR = 3
 _DEEPEST = 16
 """Branches inside of branches; real models have three or four."""
@@ -157,10 +159,15 @@ class _GraphCheck:
         if (node.domain, node.op_type) in self.functions or knows(domain, node.op_type, self.opset):
             return
         what = f"{self.source}: {describe(node, at)}"
-        if domain and domain not in CONTRIBUTED:
+        if domain and not domain.startswith(_OF_ONNXRUNTIME):
             raise UnsupportedError(
                 f"{what}: nobody here knows the operators of domain {shown(node.domain)}; "
                 "expected those of ai.onnx; export the model without this one"
+            )
+        if domain:
+            raise UnsupportedError(
+                f"{what}: this operator of onnxruntime's own is not supported; its optimiser makes such ones "
+                "for itself: give the model as it was before onnxruntime optimised it"
             )
         raise UnsupportedError(
             f"{what}: this operator is not supported; export the model with other ones "

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import onnx
 from tvm import relax, te, tirx
 
 from ....errors import UnsupportedError
-from ..dimensions.dims import expression
-from ..dimensions.restate import Demand, demanded
+from .. import stock
+from ..dimensions.dims import Dim, divided, expression, product
+from ..dimensions.restate import Demand, demanded, met_aside, multiple_of, text_of
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, dtype_of
 from .numbers import constant, is_integer
@@ -42,12 +45,29 @@ def _mod(emitter: Emitter, node: Node) -> Value:
 
 @converts("Sign")
 def _sign(emitter: Emitter, node: Node) -> Value:
-    """Of numbers that are 0 or more, 0 and 1: TVM's kernel makes a number below 0 for any type."""
+    """Of numbers that are 0 or more, 0 and 1: TVM's kernel makes a number below 0 for any type.
+
+    NaN stays, of which TVM's kernel makes 0.
+    """
     data = emitter.tensor(node.input(0))
     dtype = dtype_of(data)
-    if not dtype.startswith("uint"):
+    if dtype.startswith("uint"):
+        return emitter.emit(relax.op.minimum(data, constant(1, dtype)))
+    if is_integer(dtype):
         raise NotTaken
-    return emitter.emit(relax.op.minimum(data, constant(1, dtype)))
+    return emitter.emit(relax.op.where(relax.op.isnan(data), data, relax.op.sign(data)))
+
+
+@converts("Clip")
+def _clip(emitter: Emitter, node: Node) -> Value:
+    """Bounds that are attributes, as numbers of the operand's type."""
+    if node.opset >= 11:
+        raise NotTaken
+    dtype = dtype_of(node.input(0))
+    bounds = [node.attribute(name) for name in ("min", "max")]
+    inputs = [None if bound is None else np.asarray(bound).astype(dtype) for bound in bounds]
+    (result,) = stock.converted(emitter, replace(node, inputs=[node.input(0), *inputs], opset=13))
+    return result
 
 
 @converts("IsInf")
@@ -138,16 +158,31 @@ def _unless_training(emitter: Emitter, node: Node, training: relax.Expr) -> rela
 @converts("SpaceToDepth")
 def _space_to_depth(emitter: Emitter, node: Node) -> Value:
     """Blocks as channels before or behind those of the image."""
-    if node.text("mode", "DCR") == "DCR":
-        raise NotTaken
     data = emitter.tensor(node.input(0))
-    block = node.attributes["blocksize"]
-    n, c, h, w = emitter.shape(data)
-    if not all(isinstance(dim, int) for dim in (c, h, w)):
-        raise NotTaken
-    parts = emitter.reshaped(data, [n, c, h // block, block, w // block, block])
-    moved = emitter.emit(relax.op.permute_dims(parts, [0, 1, 3, 5, 2, 4]))
-    return emitter.reshaped(moved, [n, c * block * block, h // block, w // block])
+    block = int(node.attributes["blocksize"])
+    n, c, *image = emitter.shape(data)
+    _check_blocks(emitter, node, {2 + at: (dim, block) for at, dim in enumerate(image)})
+    h, w = (divided(dim, block) for dim in image)
+    parts = emitter.viewed(data, [n, c, h, block, w, block])
+    order = [0, 3, 5, 1, 2, 4] if node.text("mode", "DCR") == "DCR" else [0, 1, 3, 5, 2, 4]
+    moved = emitter.emit(relax.op.permute_dims(parts, order))
+    return emitter.viewed(moved, [n, product([c, block * block]), h, w])
+
+
+@converts("DepthToSpace")
+def _depth_to_space(emitter: Emitter, node: Node) -> Value:
+    """Behind a check of the channels."""
+    block = int(node.attributes["blocksize"])
+    _check_blocks(emitter, node, {1: (emitter.shape(node.input(0))[1], block * block)})
+    raise NotTaken
+
+
+def _check_blocks(emitter: Emitter, node: Node, axes: Mapping[int, tuple[Dim, int]]) -> None:
+    """Demands of dimensions, by their axes, that they are multiples of numbers."""
+    for axis, (dim, number) in axes.items():
+        words = f"axis {axis} has {text_of(dim)} elements; expected a multiple of {number}"
+        words = f"{emitter.importer.called(node)}: {words}; mend the input's shape"
+        met_aside(emitter, *multiple_of(dim, number, words))
 
 
 @converts("Softplus")

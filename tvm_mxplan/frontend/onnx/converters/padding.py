@@ -7,6 +7,7 @@ from tvm import relax, te, tirx
 
 from ....errors import InvalidInputError, UnsupportedError
 from ..dimensions.dims import Dim, compared, expression, simplified
+from ..dimensions.restate import Demand, met_aside, text_of
 from ..node import Emitter, Node, NotTaken
 from ..values import Value, dtype_of, shape_of, value_of
 from .numbers import constant
@@ -49,11 +50,15 @@ def _pad(emitter: Emitter, node: Node) -> Value:
         before[axis], after[axis] = amounts[at], amounts[at + len(axes)]
     if all(isinstance(amount, int) and amount == 0 for amount in [*before, *after]):
         return data
+    _check(emitter, node, dims, before, after, mode)
     if mode == "constant" and all(isinstance(amount, int) for amount in [*before, *after]):
         number = _number(value, dtype_of(data))
         if number is not None:
             return _constant(emitter, data, dims, before, after, number)
-    _check(emitter, node, dims, before, after, mode)
+    if mode != "constant":
+        found = _by_constant_places(emitter, data, dims, before, after, mode)
+        if found is not None:
+            return found
     both = [*before, *after]
     tensor = emitter.tensor(value_of(both, (len(both),)))
     results = [
@@ -111,23 +116,58 @@ def _constant(
     return emitter.emit(relax.op.nn.pad(data, widths, "constant", number))
 
 
-def _check(
-    emitter: Emitter, node: Node, dims: list[Dim], before: list[Dim], after: list[Dim], mode: str
-) -> None:
-    """Say what no element can be filled with."""
+def _by_constant_places(
+    emitter: Emitter, data: relax.Expr, dims: list[Dim], before: list[Dim], after: list[Dim], mode: str
+) -> relax.Expr | None:
+    """Reads of constant places, axis by axis, which libraries run; None where sizes or amounts are open."""
+    found: dict[int, np.ndarray] = {}
     for axis, (size, low, high) in enumerate(zip(dims, before, after, strict=True)):
         if isinstance(low, int) and isinstance(high, int) and low == 0 and high == 0:
             continue
-        if mode != "constant" and compared("==", size, 0) is True:
-            raise InvalidInputError(
-                f"{emitter.importer.called(node)}: axis {axis} is empty; expected elements to pad from"
-            )
+        if not all(isinstance(number, int) for number in (size, low, high)) or size + low + high == 0:
+            return None
+        # Negative padding cuts elements off before anything is repeated.
+        cut, kept = max(-low, 0), size - max(-low, 0) - max(-high, 0)
+        found[axis] = _places(np.arange(-low - cut, size + high - cut), kept, mode) + cut
+        found[axis] = found[axis].clip(0, size - 1)
+    for axis, places in found.items():
+        data = emitter.emit(relax.op.take(data, relax.const(places, "int64"), axis, mode="fast"))
+    return data
+
+
+def _places(places: np.ndarray, size: int, mode: str) -> np.ndarray:
+    """The elements that are read for places that may lie outside, as ``_place`` has them."""
+    if mode == "wrap":
+        return places % max(size, 1)
+    last = max(size - 1, 0)
+    if mode == "reflect":
+        period = max(last * 2, 1)
+        places = np.minimum(places % period, period - places % period)
+    return places.clip(0, last)
+
+
+def _check(
+    emitter: Emitter, node: Node, dims: list[Dim], before: list[Dim], after: list[Dim], mode: str
+) -> None:
+    """Say what no element can be filled with, in a check of the call where sizes are open."""
+    called, demands = emitter.importer.called(node), list[Demand]()
+    for axis, (size, low, high) in enumerate(zip(dims, before, after, strict=True)):
+        if isinstance(low, int) and isinstance(high, int) and low == 0 and high == 0:
+            continue
+        some = (size, 1, f"axis {axis} is empty; expected elements to pad from")
         whole = simplified(expression(size) + low + high)
-        if compared("<", whole, 0) is True:
-            raise InvalidInputError(
-                f"{emitter.importer.called(node)}: padding {low} and {high} leaves less than nothing of axis "
-                f"{axis} of {size} elements"
-            )
+        words = f"padding {text_of(low)} and {text_of(high)} leaves less than nothing of axis {axis} of "
+        for left, least, said in [
+            *([] if mode == "constant" else [some]),
+            (whole, 0, f"{words}{text_of(size)} elements"),
+        ]:
+            met = compared(">=", left, least)
+            if met is False:
+                raise InvalidInputError(f"{called}: {said}")
+            if met is None:
+                holds = tirx.GE(expression(left), expression(least))
+                demands.append(Demand(holds, f"{called}: {said}; mend the inputs' shapes"))
+    met_aside(emitter, *demands)
 
 
 def _by_kernel(
@@ -160,6 +200,8 @@ def _by_kernel(
     old = emitter.tensor(value_of([dims[axis] for axis in axes], (count,)))
     made = emitter.dims(emitter.builder.emit_te(sizes, pads, old, primfunc_name_hint="padded_shape"))
     results = list(dims)
+    words = f"{emitter.importer.called(node)}: the padding leaves less than nothing of an axis"
+    met_aside(emitter, *(Demand(tirx.GE(expression(size), expression(0)), words) for size in made))
     for axis, size in zip(axes, made, strict=True):
         results[axis] = size
     return _padded(emitter, data, results, mode, value, pads, axes)

@@ -79,8 +79,13 @@ def _spread(emitter: Emitter, node: Node, row: relax.Expr) -> relax.Expr:
         raise NotTaken
     if len(shape) == 0 or shape == [1]:
         return emitter.reshaped(row, [])
-    axis = node.attribute("axis", 1) % len(dims)
     block = node.attribute("block_size", 0)
+    if not dims or (len(shape) > 1 and not block):
+        raise InvalidInputError(
+            f"{emitter.importer.called(node)}: scales of shape {shape} for an operand of shape {dims}; "
+            "expected a single one, one for each place along an axis, or block_size with them"
+        )
+    axis = node.attribute("axis", 1) % len(dims)
     if len(shape) == 1 and not block:
         return emitter.reshaped(row, [shape[0] if at == axis else 1 for at in range(len(dims))])
     extent = dims[axis]

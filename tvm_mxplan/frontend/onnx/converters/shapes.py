@@ -10,9 +10,18 @@ from tvm import relax, tirx
 
 from .. import stock
 from ..dimensions.agree import common
-from ..dimensions.dims import Dim, divided, expression, not_negative, product, same, simplified
+from ..dimensions.dims import (
+    Dim,
+    compared,
+    expression,
+    not_negative,
+    product,
+    safely_divided,
+    same,
+    simplified,
+)
 from ..dimensions.ratios import Ratio
-from ..dimensions.restate import restated
+from ..dimensions.restate import Demand, met_aside, restated, text_of
 from ..node import Emitter, Node, NotTaken
 from ..values import Symbols, Value, dtype_of, is_float, rank_of, shape_of, value_of
 from .numbers import constant
@@ -50,7 +59,7 @@ def _reshape(emitter: Emitter, node: Node) -> Value:
     if free:
         rest = product([dim for axis, dim in enumerate(wanted) if axis != free[0]])
         empty = isinstance(rest, int) and rest == 0
-        wanted[free[0]] = 0 if empty else divided(product(emitter.shape(data)), rest)
+        wanted[free[0]] = 0 if empty else safely_divided(product(emitter.shape(data)), rest)
     return emitter.reshaped(data, wanted)
 
 
@@ -180,7 +189,17 @@ def _squeeze(emitter: Emitter, node: Node) -> Value:
             raise NotTaken
         axes = [axis for axis, dim in enumerate(dims) if dim == 1]
     left_out = {int(axis) % len(dims) for axis in axes}
-    return emitter.reshaped(data, [dim for axis, dim in enumerate(dims) if axis not in left_out])
+    called = emitter.importer.called(node)
+    demands = [
+        Demand(
+            tirx.EQ(expression(dims[axis]), expression(1)),
+            f"{called}: axis {axis} has {text_of(dims[axis])} elements; expected 1; mend the inputs' shapes",
+        )
+        for axis in sorted(left_out)
+        if compared("==", dims[axis], 1) is None
+    ]
+    met_aside(emitter, *demands)
+    return emitter.viewed(data, [dim for axis, dim in enumerate(dims) if axis not in left_out])
 
 
 @converts("Unsqueeze")
@@ -204,7 +223,7 @@ def _slice(emitter: Emitter, node: Node) -> Value:
         axes = [axis % len(dims) for axis in node.attribute("axes", range(len(starts)))]
         if all(isinstance(dims[axis], int) for axis in axes):
             return _strided(emitter, data, axes, starts, ends, [1] * len(starts))
-        return _between(emitter, data, axes, starts, ends)
+        return _between(emitter, data, axes, starts, ends, [1] * len(axes))
     if any(isinstance(value, relax.Expr) for value in node.inputs[1:]):
         return _computed(emitter, node, dims)
     starts, ends = emitter.dims(node.input(1)), emitter.dims(node.input(2))
@@ -215,11 +234,7 @@ def _slice(emitter: Emitter, node: Node) -> Value:
         isinstance(dims[axis], int) for axis in axes
     ):
         return _strided(emitter, data, [int(axis) for axis in axes], starts, ends, steps)
-    if any(step != 1 for step in steps):
-        if all(abs(step) < _THE_END for step in steps):
-            raise NotTaken
-        return _computed(emitter, node, dims)
-    return _between(emitter, data, list(axes), starts, ends)
+    return _between(emitter, data, list(axes), starts, ends, steps)
 
 
 def _computed(emitter: Emitter, node: Node, dims: list[Dim]) -> Value:
@@ -245,14 +260,14 @@ def _computed(emitter: Emitter, node: Node, dims: list[Dim]) -> Value:
     steps = emit(relax.op.minimum(relax.op.maximum(steps, relax.op.negative(most)), most))
     zero = _number(0)
     forwards = emit(relax.op.greater(steps, zero))
-    first = emit(relax.op.where(forwards, zero, _number(-1)))  # the bounds that positions are held in
+    first = emit(relax.op.where(forwards, zero, _number(-1)))  # the bounds that ends are held in
     last = emit(relax.op.where(forwards, extents, relax.op.subtract(extents, _number(1))))
 
-    def held(position: relax.Expr) -> relax.Expr:
+    def held(position: relax.Expr, least: relax.Expr) -> relax.Expr:
         at = relax.op.where(relax.op.less(position, zero), relax.op.add(position, extents), position)
-        return emit(relax.op.minimum(relax.op.maximum(emit(at), first), last))
+        return emit(relax.op.minimum(relax.op.maximum(emit(at), least), last))
 
-    begin, end = held(starts), held(ends)
+    begin, end = held(starts, zero), held(ends, first)
     some = emit(relax.op.where(forwards, relax.op.less(begin, end), relax.op.greater(begin, end)))
     before = relax.op.subtract(_number(-1), extents)  # a position before the first, counted from the end
     end = emit(relax.op.where(relax.op.less(end, zero), before, end))
@@ -267,22 +282,35 @@ def _number(value: int) -> relax.Expr:
     return relax.const(value, "int64")
 
 
-def _between(emitter: Emitter, data: Value, axes: list[int], starts: list, ends: list) -> Value:
-    """Slices without steps of axes that may have names."""
+def _between(
+    emitter: Emitter, data: Value, axes: list[int], starts: list, ends: list, steps: list[int]
+) -> Value:
+    """Slices of axes that may have names; backwards, they are turned round behind a slice forwards.
+
+    TVM counts the elements of one backwards wrongly.
+    """
     dims = emitter.shape(data)
-    bounds = [_bounds(dims[axis], start, end) for axis, start, end in zip(axes, starts, ends, strict=True)]
+    bounds = [
+        _bounds(dims[axis], start, end) if step > 0 else _bounds_backwards(dims[axis], start, end, -step)
+        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
+    ]
     begin, end = ([expression(pair[side]) for pair in bounds] for side in (0, 1))
-    ones = [tirx.const(1, "int64")] * len(bounds)
-    return emitter.emit(
-        relax.op.strided_slice(emitter.tensor(data), axes, begin, end, ones, assume_inbound=True)
+    strides = [expression(abs(step)) for step in steps]
+    result = emitter.emit(
+        relax.op.strided_slice(emitter.tensor(data), axes, begin, end, strides, assume_inbound=True)
     )
+    for axis, step in zip(axes, steps, strict=True):
+        if step < 0:
+            result = emitter.emit(relax.op.flip(result, axis))
+    return result
 
 
 def _strided(emitter: Emitter, data: Value, axes: list[int], starts: list, ends: list, steps: list) -> Value:
     """Slices whose bounds and extents are numbers: those bounds that numpy has, which are in the tensor."""
     dims, bounds = emitter.shape(data), []
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        taken = range(*slice(int(start), int(end), int(step)).indices(int(dims[axis])))
+        start = max(int(start), -int(dims[axis])) if step < 0 else int(start)  # unlike numpy
+        taken = range(*slice(start, int(end), int(step)).indices(int(dims[axis])))
         behind = taken[-1] + (1 if step > 0 else -1) if taken else 0
         # What is before the first element is counted from the end.
         bounds.append((taken[0], behind if behind >= 0 else -int(dims[axis]) - 1) if taken else (0, 0))
@@ -303,6 +331,27 @@ def _bounds(dim: Dim, start: Dim, end: Dim) -> tuple[Dim, Dim]:
     return low, simplified(tirx.max(expression(low), expression(_clamped(end, dim))))
 
 
+def _bounds_backwards(dim: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
+    """The lowest of the elements from ``start`` down to ``end``, and the place behind the highest.
+
+    ONNX holds a start in front of the first element at the first one, unlike numpy.
+    """
+    last = simplified(expression(dim) - 1)
+    high, below = (expression(_held(at, dim, least, last)) for at, least in ((start, 0), (end, -1)))
+    span = simplified(tirx.max(high - below, expression(0)))
+    count = simplified(tirx.floordiv(expression(span) + (step - 1), expression(step)))
+    return simplified(high - (expression(count) - 1) * step), simplified(high + 1)
+
+
+def _held(position: Dim, dim: Dim, first: int, last: Dim) -> Dim:
+    """A position from the first to the last; in front of the first where there is none."""
+    if isinstance(position, int) and abs(position) >= _THE_END:
+        at: Dim = last if position > 0 else first
+    else:
+        at = tirx.max(_from_the_front(position, dim), tirx.const(first, "int64"))
+    return simplified(tirx.min(expression(at), expression(last)))
+
+
 _THE_END = 2**31 - 1
 """ONNX's number for the end of a dimension whose size is not known; larger ones are used as well."""
 
@@ -310,12 +359,16 @@ _THE_END = 2**31 - 1
 def _clamped(position: Dim, dim: Dim) -> Dim:
     if isinstance(position, int) and position >= _THE_END:
         return dim
-    at, size = expression(position), expression(dim)
+    at = tirx.min(_from_the_front(position, dim), expression(dim))
+    return simplified(tirx.max(at, tirx.const(0, "int64")))
+
+
+def _from_the_front(position: Dim, dim: Dim) -> tirx.Expr:
+    """A position that may count from the end."""
+    at = expression(position)
     if not isinstance(position, int):
-        at = tirx.Select(at < 0, at + size, at)
-    elif position < 0:
-        at = at + size
-    return simplified(tirx.max(tirx.min(at, size), tirx.const(0, "int64")))
+        return tirx.Select(at < 0, at + dim, at)
+    return at + dim if position < 0 else at
 
 
 _LARGEST_MASK = 1 << 20

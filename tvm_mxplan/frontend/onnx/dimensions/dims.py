@@ -84,6 +84,15 @@ def divided(dividend: Dim, divisor: Dim) -> Dim:
     return floor_divided(whole, rest)
 
 
+def safely_divided(dividend: Dim, divisor: Dim) -> Dim:
+    """The same, by 1 where a call's divisor is 0: a processor stops a program that divides by 0."""
+    found = divided(dividend, divisor)
+    floors = [expr for expr in _inside(found) if isinstance(expr, tirx.FloorDiv)]
+    if all(compared(">=", simplified(floor.b), 1) is True for floor in floors):
+        return found
+    return simplified(tirx.floordiv(expression(dividend), tirx.max(expression(divisor), expression(1))))
+
+
 def floor_divided(dividend: Dim, divisor: Dim) -> Dim:
     """``dividend // divisor``, without the division where it leaves nothing: ``n`` of ``(2 * n) // 2``."""
     over, under = polynomials.polynomial(dividend), polynomials.polynomial(divisor)
@@ -171,16 +180,18 @@ _COMPARED = {
 
 def variables(dim: Dim) -> list[tirx.Var]:
     """The named dimensions that an expression reads, each once."""
-    found: dict[tirx.Var, None] = {}
+    return list(dict.fromkeys(expr for expr in _inside(dim) if isinstance(expr, tirx.Var)))
+
+
+def _inside(dim: Dim) -> Iterator[object]:
+    """The expression and all in it."""
     pending: list[object] = [dim]
     while pending:
         expr = pending.pop()
-        if isinstance(expr, tirx.Var):
-            found[expr] = None
-        elif not isinstance(expr, int | tirx.IntImm):
+        yield expr
+        if not isinstance(expr, int | tirx.IntImm | tirx.Var):
             parts = [getattr(expr, field, None) for field in _PARTS]
             pending += [part for part in [*parts, *getattr(expr, "args", ())] if tvm.ir.is_prim_expr(part)]
-    return list(found)
 
 
 _PARTS = ("a", "b", "value", "condition", "true_value", "false_value")

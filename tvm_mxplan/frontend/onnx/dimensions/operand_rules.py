@@ -60,6 +60,16 @@ def _channels(node: Node, shapes: Shapes) -> Iterable[list[Place]]:
     yield _present(shapes, (0, 1), *((operand, 0) for operand in range(1, len(shapes))))
 
 
+def _by_channel(node: Node, shapes: Shapes) -> Iterable[list[Place]]:
+    """Scales and zero points along an axis, unless one is for all."""
+    if not _has(shapes, 0, 1) or node.attribute("block_size", 0) or len(shapes[1]) != 1:  # type: ignore[arg-type]
+        return
+    rank = len(shapes[0])  # type: ignore[arg-type]
+    axis = int(node.attribute("axis", 1)) if rank > 1 else 0
+    if shapes[1] != [1] and -rank <= axis < rank:  # type: ignore[comparison-overlap]
+        yield _present(shapes, (0, axis % rank), (1, 0), (2, 0))
+
+
 def _last_axes(_node: Node, shapes: Shapes) -> Iterable[list[Place]]:
     """Scale and shift broadcast to the last axes."""
     if not _has(shapes, 0):
@@ -133,6 +143,8 @@ EQUAL: dict[str, Rule] = {
     "ConvInteger": _convolution(1),
     "QLinearConv": _convolution(3),
     "ConvTranspose": _convolution(1, transposed=True),
+    "QuantizeLinear": _by_channel,
+    "DequantizeLinear": _by_channel,
     "BatchNormalization": _channels,
     "InstanceNormalization": _channels,
     "GroupNormalization": _channels,

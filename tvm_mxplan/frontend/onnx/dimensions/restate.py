@@ -5,21 +5,32 @@
 
 ``match_cast`` does not serve: TVM's passes take one between two known shapes for a proof that they are equal,
 replace one name by the other everywhere, and drop the check, or follow ``seq = min(seq, 64)`` without end.
+
+A check of what no kernel relies on for the memory that it writes stands aside, and costs no copy:
+
+    c: R.Tensor((1,)) = R.call_tir(met, (), tir_vars=(n,))     asserts n % 2 == 0, and gives 0
+    s: R.Shape([0]) = R.match_cast(R.tensor_to_shape(c), R.Shape([0]))
+
+TVM keeps that ``match_cast``, whose operand it does not know, and the order of a block that has one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm import relax, te, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
-from ..node import Emitter
+from ....errors import InvalidInputError
 from ..values import Value, shape_of
-from .dims import Dim, expression, same
+from .dims import Dim, divided, expression, product, same, simplified
+
+if TYPE_CHECKING:
+    from ..node import Emitter
 
 _OPAQUE = 8
 """Among TVM's kinds of kernels: one that is not fused with others."""
@@ -68,9 +79,50 @@ def demanded(emitter: Emitter, value: Value, demand: Demand) -> relax.Var:
     return _behind(emitter, tensor, emitter.shape(tensor), [demand], "checked")
 
 
+def met_aside(emitter: Emitter, *demands: Demand) -> None:
+    """Emits a check that no tensor stands behind: the call fails where a demand is not met."""
+    if not demands:
+        return
+    kernel = emitter.builder.call_te(
+        _nothing,
+        [demand.holds for demand in demands],
+        [(demand.error, demand.words) for demand in demands],
+        primfunc_name_hint="met",
+    )
+    shape = emitter.emit(relax.op.tensor_to_shape(emit_unfused(emitter, kernel)))
+    emitter.builder.match_cast(shape, relax.ShapeType([expression(0)]))
+
+
+def within(emitter: Emitter, numbers: relax.Expr, low: Dim, high: Dim, words: str) -> relax.Var:
+    """A row of integers behind a check that each is in bounds, both of which it may be."""
+    ends = [expression(low), expression(high)]
+    kernel = emitter.builder.call_te(_bounded, numbers, *ends, words, primfunc_name_hint="within")
+    return emit_unfused(emitter, kernel)
+
+
+def multiple_of(dim: Dim, number: int, words: str) -> list[Demand]:
+    """The demand that a dimension is a multiple of a number; none where it is known to be.
+
+    Raises
+    ------
+    InvalidInputError : it is known to be none.
+    """
+    rest = simplified(tirx.floormod(expression(dim), expression(number)))
+    if same(rest, 0) or same(product([divided(dim, number), number]), dim):
+        return []
+    if isinstance(rest, int):
+        raise InvalidInputError(words)
+    return [Demand(tirx.EQ(expression(rest), expression(0)), words)]
+
+
 def text_of(dim: Dim) -> str:
     """A dimension as messages show it."""
-    return str(dim).replace("T.int64(", "(").replace("T.", "")
+    return re.sub(r"T\.int64\((\d+)\)", r"\1", str(dim)).replace("T.int64(", "(").replace("T.", "")
+
+
+def row_of(dims: Sequence[Dim]) -> str:
+    """A shape as messages show it."""
+    return f"[{', '.join(map(text_of, dims))}]"
 
 
 def _behind(
@@ -106,9 +158,7 @@ def _copy(
 
     def body(ins: Any, outs: Any) -> tirx.Stmt:
         with IRBuilder() as builder, T.serial(0, 1):  # a frame that holds more than one statement
-            for condition, (error, words) in zip(conditions, errors, strict=True):
-                with T.Assert(condition, words, f"tvm_mxplan.{error}"):
-                    pass
+            _assert(conditions, errors)
             with T.grid(*(shape or [1])) as at:
                 places = [at] if isinstance(at, tirx.Var) else list(at)
                 places = places if shape else []
@@ -116,3 +166,35 @@ def _copy(
         return builder.get()
 
     return te.extern([shape], [data], body, dtype=[data.dtype], name="checked")
+
+
+def _nothing(conditions: Sequence[tirx.Expr], errors: Sequence[tuple[str, str]]) -> te.Tensor:
+    """The number 0, behind assertions."""
+
+    def body(_ins: Any, outs: Any) -> tirx.Stmt:
+        with IRBuilder() as builder, T.serial(0, 1):
+            _assert(conditions, errors)
+            T.buffer_store(outs[0], tirx.const(0, "int64"), [0])
+        return builder.get()
+
+    return te.extern([[1]], [], body, dtype=["int64"], name="met")
+
+
+def _bounded(numbers: te.Tensor, low: tirx.Expr, high: tirx.Expr, words: str) -> te.Tensor:
+    """A copy of the numbers, behind an assertion for each."""
+
+    def body(ins: Any, outs: Any) -> tirx.Stmt:
+        source, result = T.buffer_proxy(ins[0]), T.buffer_proxy(outs[0])
+        with IRBuilder() as builder, T.serial(0, numbers.shape[0]) as at:
+            number = tirx.Cast("int64", source[at])
+            _assert([tirx.And(number >= low, number <= high)], [("InvalidInputError", words)])
+            result[at] = source[at]
+        return builder.get()
+
+    return te.extern([numbers.shape], [numbers], body, dtype=[numbers.dtype], name="within")
+
+
+def _assert(conditions: Sequence[tirx.Expr], errors: Sequence[tuple[str, str]]) -> None:
+    for condition, (error, words) in zip(conditions, errors, strict=True):
+        with T.Assert(condition, words, f"tvm_mxplan.{error}"):
+            pass

@@ -19,6 +19,7 @@ from . import (  # noqa: E402 (they join the table)
     attention,  # noqa: F401
     joins,  # noqa: F401
     movement,  # noqa: F401
+    norms,  # noqa: F401
     products,  # noqa: F401
     puts,  # noqa: F401
     quantized,  # noqa: F401
@@ -28,7 +29,7 @@ from . import (  # noqa: E402 (they join the table)
     training,  # noqa: F401
     windows,  # noqa: F401
 )
-from .complex_numbers import fourier, pairs  # noqa: E402, F401
+from .complex_numbers import fourier, pairs, written  # noqa: E402, F401
 from .images import pools, regions, resizing  # noqa: E402, F401
 from .numbers import bits, divisors, fills, functions, parts, special, variances  # noqa: E402, F401
 from .selection import bags, indexing, ordering, picking  # noqa: E402, F401

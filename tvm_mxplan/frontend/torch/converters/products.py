@@ -13,6 +13,7 @@ from tvm import relax
 
 from ....errors import UnsupportedError
 from ..node import Emitter, Node, dims_of
+from .images.groups import convolved_by_groups
 from .table import converts
 
 
@@ -106,7 +107,9 @@ def _convolution(emitter: Emitter, node: Node) -> relax.Expr:
     layout, transposed, forward = _LAYOUTS[rank]
     both = [*padding, *padding]
     beyond = [0] * axes
-    if node["transposed"]:
+    if not isinstance(node["groups"], int):
+        found = convolved_by_groups(emitter, node, strides, padding, dilation)
+    elif node["transposed"]:
         if any(extra >= stride for extra, stride in zip(more, strides, strict=True)):
             # Results that no operator has room for are cropped less, and zeros stand behind what there is.
             beyond = [max(extra - pad, 0) for extra, pad in zip(more, padding, strict=True)]

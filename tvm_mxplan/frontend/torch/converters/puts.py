@@ -54,7 +54,7 @@ class Piece:
 
 
 @converts("slice_scatter.default")
-def _put_in_slice(emitter: Emitter, node: Node) -> relax.Expr:
+def put_in_slice(emitter: Emitter, node: Node) -> relax.Expr:
     """The tensor with others in the place of a slice of it."""
     source, axis = node["self"], node["dim"] % len(dims_of(node["self"]))
     extent, step = dims_of(source)[axis], node["step"]
@@ -66,7 +66,7 @@ def _put_in_slice(emitter: Emitter, node: Node) -> relax.Expr:
 
 
 @converts("select_scatter.default")
-def _put_at_index(emitter: Emitter, node: Node) -> relax.Expr:
+def put_at_index(emitter: Emitter, node: Node) -> relax.Expr:
     """The tensor with another in the place of one of its parts along an axis."""
     source, dims = node["self"], dims_of(node["self"])
     axis = node["dim"] % len(dims)

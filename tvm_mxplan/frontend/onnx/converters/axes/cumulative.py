@@ -19,6 +19,10 @@ def _cumulative(emitter: Emitter, node: Node) -> Value:
     if any(isinstance(dim, int) and dim == 0 for dim in dims):
         return data
     rank = len(dims)
+    if not rank:
+        raise InvalidInputError(
+            f"{emitter.importer.called(node)}: an operand without axes; expected one to go along"
+        )
     if isinstance(axis, np.ndarray):
         return _along(emitter, node, data, _position(emitter, node, int(axis.reshape(-1)[0]), rank))
     # The model computes the axis: all are tried, and the one that is meant is taken.

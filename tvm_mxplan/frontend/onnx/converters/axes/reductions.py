@@ -196,7 +196,7 @@ def _by_computed_axes(
     emitter: Emitter, data: relax.Expr, dims: list[Dim], axes: _Axes, kind: str
 ) -> relax.Expr:
     rank, given = len(dims), shape_of(axes.computed)
-    if given is None or not isinstance(given[0], int):
+    if given is None or len(given) != 1 or not isinstance(given[0], int) or given[0] == 0:
         raise NotTaken
     count = given[0]
     kept, left = _shapes(emitter, dims, axes.computed, count)

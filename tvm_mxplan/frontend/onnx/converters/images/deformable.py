@@ -35,7 +35,8 @@ def _deformable(emitter: Emitter, node: Node) -> Value:
     data, weights, offsets = (emitter.tensor(node.input(index)) for index in (0, 1, 2))
     bias, mask = node.input(3), node.input(4)
     dims, filters, places = (emitter.shape(value) for value in (data, weights, offsets))
-    if len(dims) != 4 or not all(isinstance(dim, int) for dim in [dims[1], *filters]):
+    ranks = {len(shape) for shape in (dims, filters, places)}
+    if ranks != {4} or not all(isinstance(dim, int) for dim in [dims[1], *filters]):
         raise NotTaken
     pair = [1, 1]
     windows = _Windows(

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 
 from tvm import relax, te, tirx
 
-from .....errors import UnsupportedError
+from .....errors import InvalidInputError, UnsupportedError
 from ... import stock
-from ...dimensions.dims import Dim, expression, product, same, simplified
-from ...dimensions.restate import text_of
+from ...dimensions.dims import Dim, expression, product, same, simplified, variables
+from ...dimensions.restate import row_of, text_of
 from ...node import Emitter, Node, NotTaken
 from ...values import Value, dtype_of
+from ...way_out import way_out
 from ..numbers import constant, least
 from ..padding import padded
 from ..table import converts
@@ -120,6 +121,8 @@ def _norm_pool(emitter: Emitter, node: Node) -> Value:
     dims, dtype = emitter.shape(data), dtype_of(data)
     windows = _windows(node, dims)
     power = float(node.attribute("p", 2))
+    if power <= 0:
+        raise InvalidInputError(f"{emitter.importer.called(node)}: p={power:g}; expected a norm's, above 0")
     inner = "float64" if dtype == "float64" else "float32"
 
     def kernel(tensor: te.Tensor) -> te.Tensor:
@@ -198,8 +201,8 @@ def _max_unpool(emitter: Emitter, node: Node) -> Value:
         # Places in a larger image are its own for some, for ONNX's reference those of the one made above.
         if len(wanted) != len(result) or not all(map(same, wanted[2:], image)):
             raise UnsupportedError(
-                f"{emitter.importer.called(node)}: output_shape {_row(wanted)} where kernel, strides and "
-                f"pads give {_row(result)}, in which of the two the indices count is not defined; expected "
+                f"{emitter.importer.called(node)}: output_shape {row_of(wanted)} where kernel, strides and "
+                f"pads give {row_of(result)}, in which of the two the indices count is not defined; expected "
                 "the latter; pad the result instead"
             )
     dtype = dtype_of(data)
@@ -209,17 +212,29 @@ def _max_unpool(emitter: Emitter, node: Node) -> Value:
     return emitter.reshaped(flat, result)
 
 
-def _row(dims: Sequence[Dim]) -> str:
-    return f"[{', '.join(map(text_of, dims))}]"
+def _check_weights(emitter: Emitter, node: Node, dims: Sequence[Dim], weights: Sequence[Dim]) -> None:
+    """Say which sizes TVM's kernels take as numbers only."""
+    grouped = int(node.attribute("group", 1)) > 1
+    needed = [*weights[2:], *([dims[1], weights[0]] if grouped else [])]
+    if all(isinstance(dim, int) for dim in needed):
+        return
+    found = {one.name: None for dim in needed for one in variables(dim)}
+    advice = way_out(list(found), emitter.importer.source.inputs)
+    raise UnsupportedError(
+        f"{emitter.importer.called(node)}: weights of {row_of(weights)} for channels of {text_of(dims[1])}; "
+        f"expected {'weights and channels' if grouped else 'a window'} of known sizes"
+        + (f"; {advice}" if advice else "")
+    )
 
 
 @converts("ConvTranspose")
 def _transposed_convolution(emitter: Emitter, node: Node) -> Value:
     """To a stated shape: the padding that gives it, behind the whole result where that is not known."""
     wanted = node.attribute("output_shape")
+    dims, weights = emitter.shape(node.input(0)), emitter.shape(node.input(1))
+    _check_weights(emitter, node, dims, weights)
     if wanted is None:
         raise NotTaken
-    dims, weights = emitter.shape(node.input(0)), emitter.shape(node.input(1))
     rank = len(dims) - 2
     if not all(isinstance(dim, int) for dim in weights[2:]):
         raise NotTaken

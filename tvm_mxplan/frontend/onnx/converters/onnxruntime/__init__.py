@@ -5,6 +5,7 @@ from . import (
     dynamic,  # noqa: F401
     embedding,  # noqa: F401
     few_bits,  # noqa: F401
+    fused,  # noqa: F401
     group_query,  # noqa: F401
     matmul,  # noqa: F401
     normalization,  # noqa: F401

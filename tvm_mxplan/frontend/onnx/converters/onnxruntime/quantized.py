@@ -33,9 +33,13 @@ def _pair(emitter: Emitter, node: Node) -> Value:
 
 @converts(*_SINGLES, domain=_DOMAIN)
 def _single(emitter: Emitter, node: Node) -> Value:
-    if node.attribute("channels_last", 0):
-        raise NotTaken
-    result = operator(emitter, node, _SINGLES[node.op_type], [real(emitter, node, Integers(0, 1, 2))])
+    data = real(emitter, node, Integers(0, 1, 2))
+    last = len(emitter.shape(data)) - 1 if node.attribute("channels_last", 0) else 0
+    if last:
+        data = emitter.emit(relax.op.permute_dims(data, [0, last, *range(1, last)]))
+    result = operator(emitter, node, _SINGLES[node.op_type], [data])
+    if last:
+        result = emitter.emit(relax.op.permute_dims(result, [0, *range(2, last + 1), 1]))
     return whole(emitter, node, result, Integers(-1, 3, 4), dtype_of(node.input(0)))
 
 

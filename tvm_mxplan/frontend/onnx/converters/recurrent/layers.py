@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from tvm import relax
 
+from .....errors import InvalidInputError
 from .....operators.recurrent import USUAL, Direction, Kind, Layer, recurrent
 from ...contradictions import Contradiction
 from ...dimensions.dims import expression
@@ -70,7 +71,13 @@ def converted(emitter: Emitter, node: Node) -> tuple[Value, ...]:
 
 def layer_of(node: Node) -> Layer:
     """The layer that a node's attributes state."""
-    kind, direction = _KINDS[node.op_type], _DIRECTIONS[node.text("direction", "forward")]
+    stated = node.text("direction", "forward")
+    if stated not in _DIRECTIONS:
+        raise InvalidInputError(
+            f"node {node.name or node.outputs[0]!r} ({node.op_type}): direction {stated!r}; expected one of "
+            f"{', '.join(_DIRECTIONS)}"
+        )
+    kind, direction = _KINDS[node.op_type], _DIRECTIONS[stated]
     names = [name.decode() for name in node.attribute("activations", [])]
     alphas, betas = (node.attribute(f"activation_{name}", []) for name in ("alpha", "beta"))
     functions = activations(names, alphas, betas)

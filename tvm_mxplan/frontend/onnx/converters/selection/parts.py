@@ -11,7 +11,7 @@ from tvm import relax, te, tirx
 from .....errors import InvalidInputError
 from ... import stock
 from ...dimensions.dims import Dim, compared, divided, expression, product, same, simplified
-from ...dimensions.restate import Demand, demanded, text_of
+from ...dimensions.restate import Demand, demanded, met_aside, multiple_of, text_of, within
 from ...node import Emitter, Node, NotTaken
 from ...values import Value, dtype_of, rank_of
 from ..numbers import constant
@@ -39,7 +39,7 @@ def _split(emitter: Emitter, node: Node) -> tuple[Value, ...]:
             )
     total: Dim = 0
     ends = [total := simplified(expression(total) + size) for size in sizes]
-    agrees = compared("==", total, extent)
+    agrees = True if given is None else compared("==", total, extent)
     if agrees is False:
         raise InvalidInputError(
             f"{emitter.importer.called(node)}: sizes of {total} in all for an axis of {extent} elements; "
@@ -60,6 +60,7 @@ def _split(emitter: Emitter, node: Node) -> tuple[Value, ...]:
 
 
 def _equal_sizes(emitter: Emitter, node: Node, extent: Dim, count: int) -> list[Dim]:
+    """As many equal parts; since opset 18 the last ones may be smaller."""
     if isinstance(extent, int):
         size = -(-extent // count)
         sizes = [max(0, min(size, extent - size * at)) for at in range(count)]
@@ -69,16 +70,14 @@ def _equal_sizes(emitter: Emitter, node: Node, extent: Dim, count: int) -> list[
                 "expected a multiple, or the sizes"
             )
         return list(sizes)
-    size = divided(extent, count)
-    if compared("==", simplified(expression(size) * count), extent) is not True:
-        last = simplified(
-            extent - expression(simplified(tirx.floordiv(extent + count - 1, count))) * (count - 1)
-        )
-        if compared(">=", last, 0) is not True:
-            raise NotTaken
-        whole = simplified(tirx.floordiv(extent + count - 1, count))
-        return [*[whole] * (count - 1), last]
-    return [size] * count
+    words = f"{text_of(extent)} elements in {count} equal parts; expected a multiple, or the sizes"
+    rest = multiple_of(extent, count, f"{emitter.importer.called(node)}: {words}")
+    if not rest or node.opset < 18:
+        met_aside(emitter, *rest)
+        return [divided(extent, count)] * count
+    size = simplified(tirx.floordiv(extent + count - 1, count))
+    left = [simplified(extent - expression(size) * at) for at in range(count)]
+    return [simplified(tirx.max(tirx.min(expression(size), expression(one)), 0)) for one in left]
 
 
 def _axis(emitter: Emitter, node: Node, axis: int, rank: int) -> int:
@@ -97,7 +96,12 @@ def _top_k(emitter: Emitter, node: Node) -> tuple[Value, ...]:
     dims = emitter.shape(data)
     axis = _axis(emitter, node, node.attribute("axis", -1), len(dims))
     stated = node.attribute("k")
-    (count,) = [stated] if stated is not None else emitter.dims(node.input(1))
+    counts = [stated] if stated is not None else emitter.dims(node.input(1))
+    if len(counts) != 1:
+        raise InvalidInputError(
+            f"{emitter.importer.called(node)}: k has {len(counts)} elements; expected a single one"
+        )
+    count = counts[0]
     fits = compared("<=", count, dims[axis])
     if fits is False or compared("<", count, 0) is True:
         raise InvalidInputError(
@@ -227,14 +231,26 @@ def _eye_like(emitter: Emitter, node: Node) -> Value:
 def _reverse_sequence(emitter: Emitter, node: Node) -> Value:
     data, lengths = emitter.tensor(node.input(0)), emitter.tensor(node.input(1))
     batch, time = node.attribute("batch_axis", 1), node.attribute("time_axis", 0)
-    if rank_of(data) is None:
+    rank = rank_of(data)
+    if rank is None:
         raise NotTaken
+    if {batch, time} != {0, 1} or rank < 2:
+        raise InvalidInputError(
+            f"{emitter.importer.called(node)}: batch_axis {batch} and time_axis {time} of a tensor of {rank} "
+            "dimensions; expected 0 and 1, or 1 and 0"
+        )
+    most = emitter.shape(data)[time]
+    words = f"a length is out of bounds for axis {time}, expected one from 0 to {text_of(most)}"
+    words = f"{emitter.importer.called(node)}: {words}"
+    stated = node.input(1)
+    if not isinstance(stated, np.ndarray) or not isinstance(most, int):
+        lengths = within(emitter, lengths, 0, most, words)
+    elif np.any((stated < 0) | (stated > most)):
+        raise InvalidInputError(words)
 
     def kernel(tensor: te.Tensor, lengths: te.Tensor) -> te.Tensor:
-        size = expression(simplified(tensor.shape[time]))
-
         def element(*index: tirx.Var) -> tirx.Expr:
-            length = tirx.min(lengths[index[batch]].astype("int64"), size)
+            length = lengths[index[batch]].astype("int64")
             place = list(index)
             place[time] = tirx.Select(index[time] < length, length - 1 - index[time], index[time])
             return tensor(*place)

@@ -23,3 +23,16 @@ def _filled_like(emitter: Emitter, node: Node) -> relax.Expr:
         return relax.const(np.full(shape, node["fill_value"], numpy_type(dtype)), dtype)
     extents = relax.ShapeExpr([expression(dim) for dim in shape])
     return emitter.emit(relax.op.full(extents, relax.const(node["fill_value"], dtype)))
+
+
+@converts("arange.start_step")
+def _counted(emitter: Emitter, node: Node) -> relax.Expr:
+    """``start + step * i``, which PyTorch computes in float64 where the result is of real numbers."""
+    start, end, step, dtype = node["start"], node["end"], node["step"], node.result.dtype
+    if isinstance(step, int) and step > 0 and not isinstance(start, float) and not isinstance(end, float):
+        return emitter.emit(relax.op.arange(*map(expression, (start, end, step)), dtype))
+    wide = "float64" if "float" in dtype else "int64"
+    (count,) = node.result.shape
+    places = emitter.emit(relax.op.arange(0, expression(count), 1, "int64"))
+    steps = emitter.emit(relax.op.multiply(emitter.cast(places, wide), emitter.scalar(step, wide)))
+    return emitter.cast(emitter.emit(relax.op.add(steps, emitter.scalar(start, wide))), dtype)

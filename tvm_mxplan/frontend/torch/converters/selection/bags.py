@@ -79,7 +79,13 @@ def _experts(emitter: Emitter, node: Node) -> relax.Expr:
     return emitter.cast(product, node.result.dtype)
 
 
-_REDUCTIONS = {"sum": ("add", 0.0), "prod": ("mul", 1.0), "amax": ("max", -np.inf), "amin": ("min", np.inf)}
+_REDUCTIONS = {
+    "sum": ("add", 0.0),
+    "mean": ("add", 0.0),
+    "prod": ("mul", 1.0),
+    "amax": ("max", -np.inf),
+    "amin": ("min", np.inf),
+}
 
 
 @converts("scatter_add.default", "scatter.src", "scatter_reduce.two")
@@ -93,19 +99,35 @@ def _scattered(emitter: Emitter, node: Node) -> relax.Expr:
     if cut:
         ends = [dims[at] for at in cut]
         values = emitter.emit(relax.op.strided_slice(values, cut, [0] * len(cut), ends))
-    reduction = "update"
+    reduction, count = "update", None
     if node.operator == "aten.scatter_add.default":
         reduction = "add"
     elif node.operator == "aten.scatter_reduce.two":
         if node["reduce"] not in _REDUCTIONS:
             raise UnsupportedError(f"reduce={node['reduce']!r}; expected one of {', '.join(_REDUCTIONS)}")
         reduction, neutral = _REDUCTIONS[node["reduce"]]
+        if node["reduce"] == "mean":
+            count = _count(emitter, source, index, axis, whole=node["include_self"])
         if not node["include_self"]:
             source = _without(emitter, source, index, axis, neutral)
     found = emitter.emit(
         relax.op.scatter_elements(source, emitter.cast(index, "int64"), values, axis, reduction)
     )
+    if count is not None:
+        divide = relax.op.divide if "float" in dtype_of(found) else relax.op.floor_divide
+        found = emitter.emit(divide(found, emitter.cast(count, dtype_of(found))))
     return emitter.reshaped(found, node.result.shape)
+
+
+def _count(emitter: Emitter, source: relax.Expr, index: relax.Expr, axis: int, *, whole: bool) -> relax.Expr:
+    """The number of elements that meet at each place, the operand's own among them if ``whole``."""
+    first, more = (
+        emitter.broadcast(relax.const(number, "int64"), dims_of(one))
+        for number, one in ((int(whole), source), (1, index))
+    )
+    places = emitter.cast(index, "int64")
+    found = emitter.emit(relax.op.scatter_elements(first, places, more, axis, "add"))
+    return emitter.emit(relax.op.maximum(found, relax.const(1, "int64")))
 
 
 def _without(
