@@ -161,7 +161,21 @@ def test_a_mask_that_is_an_input_is_refused():
         run("index.Tensor", {"self": X, "indices": [X > 0]}, ((3,), "float32"))
 
 
-def test_an_average_of_what_is_written_to_a_place_is_refused():
-    operands = {"self": X, "dim": 0, "index": np.zeros((1, 1, 1, 1), "int64"), "src": X, "reduce": "mean"}
-    with pytest.raises(UnsupportedError, match="reduce='mean'; expected one of sum"):
+@pytest.mark.parametrize("included", [True, False])
+def test_averages_of_what_is_written_to_places(included):
+    """A place that nothing is written to keeps its number."""
+    data, written = np.array([10, 20, 30], "float32"), np.array([1, 2, 3, 6], "float32")
+    places = np.array([0, 2, 2, 2])
+    operands = {"self": data, "dim": 0, "index": places, "src": written, "reduce": "mean"}
+    found = run("scatter_reduce.two", {**operands, "include_self": included}, ((3,), "float32"))
+    sums, counts = np.bincount(places, written, 3), np.bincount(places, minlength=3)
+    averages = (
+        (sums + data) / (counts + 1) if included else np.where(counts, sums / np.maximum(counts, 1), data)
+    )
+    np.testing.assert_allclose(found, averages, rtol=1e-6)
+
+
+def test_another_way_to_reduce_is_refused():
+    operands = {"self": X, "dim": 0, "index": np.zeros((1, 1, 1, 1), "int64"), "src": X, "reduce": "mode"}
+    with pytest.raises(UnsupportedError, match="reduce='mode'; expected one of"):
         run("scatter_reduce.two", {**operands, "include_self": True}, (X.shape, "float32"))
