@@ -1,7 +1,10 @@
-"""``ExactFunctions``: functions of one number of which TVM's kernels lose digits.
+"""``ExactFunctions``: functions of one number of which TVM's kernels lose digits, or NaN.
 
 Before   y = R.nn.softplus(x)              log(1 + exp(x)): 0 from -17 down, and without digits above
 After    y = R.call_tir(softplus, (x,))    max(x, 0) + log(1 + t), t = exp(-|x|), by a series in t / (2 + t)
+
+Before   y = R.sign(x)                     0 for NaN
+After    y = R.call_tir(sign, (x,))        NaN, as libraries have it
 
 Before   y = R.astype(x, "bfloat16")       TVM computes bfloat16 in float32; in a kernel that casts back it
                                            leaves both casts out
@@ -14,7 +17,7 @@ import tvm
 from tvm import relax, te, tirx
 
 from ..canonicalize.rewriter import is_call_to
-from .replace_calls import is_tensor_of, replace_calls
+from .replace_calls import REAL_TYPES, is_tensor_of, replace_calls
 
 _TERMS = 9  # of the series, whose argument is at most 1/3
 _WIDER = ("float32", "float64")
@@ -35,6 +38,8 @@ def _exact(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
             return None
         beta, threshold = float(attrs.beta), float(attrs.threshold)
         return builder.call_te(_softplus, source, beta, threshold, primfunc_name_hint="softplus")
+    if is_call_to(call, "sign") and is_tensor_of(REAL_TYPES, call.args[0]):
+        return builder.call_te(_sign, call.args[0], primfunc_name_hint="sign")
     if is_call_to(call, "astype") and str(call.ty.dtype) == "bfloat16" and is_tensor_of(_WIDER, call.args[0]):
         return builder.call_te(_bfloat16, call.args[0], primfunc_name_hint="cast_to_bfloat16")
     return None
@@ -61,6 +66,16 @@ def _softplus(data: te.Tensor, beta: float, threshold: float) -> te.Tensor:
         return tirx.Select(x > number(threshold), data(*index), found)
 
     return te.compute(data.shape, element, "softplus")
+
+
+def _sign(data: te.Tensor) -> te.Tensor:
+    one, zero, less = (tirx.const(number, data.dtype) for number in (1, 0, -1))
+
+    def element(*index: tirx.Var) -> tirx.Expr:
+        x = data(*index)
+        return tirx.Select(x > zero, one, tirx.Select(x < zero, less, x))  # a zero, or no number
+
+    return te.compute(data.shape, element, "sign")
 
 
 def bits_of_bfloat16(number: tirx.Expr) -> tirx.Expr:

@@ -37,7 +37,7 @@ def test_the_flag_names_the_file(tvmc, tmp_path, models, monkeypatch):
         "compile", models / "small.onnx", "--target", "cudnn, cuda", "--device-properties",
         tmp_path / "none.json", "-o", tmp_path / "x.so",
     )  # fmt: skip
-    assert "none.json: cannot be read" in result.error()
+    assert "none.json: no such file" in result.error()
 
 
 @pytest.mark.gpu

@@ -42,6 +42,12 @@ def test_softplus(dtype: str, tolerance: float, beta: float) -> None:
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=1e-37)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_sign_of_no_number_is_none(dtype: str) -> None:
+    x = NUMBERS.astype(dtype)
+    np.testing.assert_array_equal(answer(module(relax.op.sign, dtype=dtype), x), np.sign(x))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_casts_to_bfloat16_round_in_any_kernel(dtype: str) -> None:
     x = (NUMBERS * 1.2345).astype(dtype)

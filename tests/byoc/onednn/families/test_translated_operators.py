@@ -174,6 +174,7 @@ def test_norms_have_the_parameters_that_they_are_told(scale: bool, center: bool)
 @pytest.mark.parametrize("kind", ["softmax", "log_softmax"])
 def test_softmax_of_other_axes_is_one_of_the_last(axis: int, direct: bool, kind: str) -> None:
     c, steps, _ = translated("softmax", getattr(OP.nn, kind)(tensor("x", 2, 3, 4, 5), axis=axis))
+    direct = direct and (kind == "softmax" or axis != 1)  # logarithms run in rows alone
     assert [step.kind for step in steps] == (["softmax"] if direct else ["reorder", "softmax"])
     assert steps[-1].attrs == ir.Softmax(kind, axis % 4 if direct else 3)
     if not direct:

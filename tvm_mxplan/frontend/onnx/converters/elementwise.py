@@ -45,17 +45,12 @@ def _mod(emitter: Emitter, node: Node) -> Value:
 
 @converts("Sign")
 def _sign(emitter: Emitter, node: Node) -> Value:
-    """Of numbers that are 0 or more, 0 and 1: TVM's kernel makes a number below 0 for any type.
-
-    NaN stays, of which TVM's kernel makes 0.
-    """
+    """Of numbers that are 0 or more, 0 and 1: TVM's kernel makes a number below 0 for any type."""
     data = emitter.tensor(node.input(0))
     dtype = dtype_of(data)
-    if dtype.startswith("uint"):
-        return emitter.emit(relax.op.minimum(data, constant(1, dtype)))
-    if is_integer(dtype):
+    if not dtype.startswith("uint"):
         raise NotTaken
-    return emitter.emit(relax.op.where(relax.op.isnan(data), data, relax.op.sign(data)))
+    return emitter.emit(relax.op.minimum(data, constant(1, dtype)))
 
 
 @converts("Clip")
