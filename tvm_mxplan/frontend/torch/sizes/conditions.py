@@ -29,7 +29,7 @@ _FUNCTIONS = {
     "sym_min": "min",
 }
 """Functions of PyTorch's as they are called in conditions."""
-_LAYOUT = ("stride", "storage_offset", "IsNonOverlappingAndDenseIndicator")
+_LAYOUT = (".stride(", ".storage_offset(", "IsNonOverlappingAndDenseIndicator")
 
 
 class _Elsewhere(Exception):
