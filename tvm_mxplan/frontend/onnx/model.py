@@ -17,6 +17,7 @@ from ..origins import OriginBuilder
 from ..stated_inputs import Shape
 from .checks.check_tensors import check_files
 from .checks.checks import check_model
+from .dimensions.checks_first import with_checks_first
 from .dimensions.dims import Bounds, Dim, expression, within
 from .dimensions.open_dimensions import check_bounds, dims_of, open_dimensions
 from .importer import Importer, Source
@@ -122,7 +123,7 @@ def _imported(model: onnx.ModelProto, source: Source) -> tvm.IRModule:
             if not control:
                 result = builder.emit_output(result)
         builder.emit_func_output(result)
-    mod = builder.get()
+    mod = with_checks_first(builder.get())
     mod["main"] = mod["main"].with_attr("num_input", len(parameters))
     return mod
 

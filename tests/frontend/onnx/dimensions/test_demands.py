@@ -60,6 +60,24 @@ CASES: dict[str, tuple[str, int, tuple[int, ...], tuple[int, ...], str]] = {
 }  # fmt: skip
 
 
+def test_a_check_of_inputs_divides_no_region() -> None:
+    """It stands in front of all that is computed."""
+    parsed = model(
+        """agraph (float[n, t, 8] x, float[8, 8] w, float[16, 8] v) => (float[p, 8] y)
+        <int64[2] s = {-1, 16}> {
+            a = MatMul(x, w) b = Relu(a) c = Reshape(b, s) d = MatMul(c, v) y = Relu(d)
+        }"""
+    )
+    executable = tvm_mxplan.compile(parsed, options=UNCACHED)
+    (region,) = executable.report.regions
+    assert [step.kind for step in region.steps if step.kind != "reorder"] == ["matmul", "matmul"]
+    inputs = {"x": normal(2, 3, 8), "w": normal(8, 8), "v": normal(16, 8)}
+    (found,), (wanted,) = executable.run(inputs), onnxruntime_outputs(parsed, inputs)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    with pytest.raises(InvalidInputError, match=r"\(Reshape\): \[n, t, 8\] has other"):
+        executable.run({**inputs, "x": normal(3, 3, 8)})
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_call_that_breaks_a_demand(name: str) -> None:
     """Beside one that meets it, whose numbers are onnxruntime's."""

@@ -8,10 +8,11 @@ replace one name by the other everywhere, and drop the check, or follow ``seq = 
 
 A check of what no kernel relies on for the memory that it writes stands aside, and costs no copy:
 
-    c: R.Tensor((1,)) = R.call_tir(met, (), tir_vars=(n,))     asserts n % 2 == 0, and gives 0
+    c: R.Tensor((1,)) = R.call_tir(met, (n,))               asserts n % 2 == 0, and gives 0
     s: R.Shape([0]) = R.match_cast(R.tensor_to_shape(c), R.Shape([0]))
 
-TVM keeps that ``match_cast``, whose operand it does not know, and the order of a block that has one.
+TVM keeps that ``match_cast``, whose operand it does not know, and the order of a block that has one: checks
+of inputs' sizes move to the front (``checks_first.py``).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tvm.script.ir_builder import tirx as T
 
 from ....errors import InvalidInputError
 from ..values import Value, shape_of
+from .checks_first import ASIDE
 from .dims import Dim, divided, expression, product, same, simplified
 
 if TYPE_CHECKING:
@@ -89,6 +91,8 @@ def met_aside(emitter: Emitter, *demands: Demand) -> None:
         [(demand.error, demand.words) for demand in demands],
         primfunc_name_hint="met",
     )
+    root, gvar = emitter.builder.root, kernel.args[0]
+    root.update_func(gvar, root.get()[gvar].with_attr(ASIDE, True))
     shape = emitter.emit(relax.op.tensor_to_shape(emit_unfused(emitter, kernel)))
     emitter.builder.match_cast(shape, relax.ShapeType([expression(0)]))
 
