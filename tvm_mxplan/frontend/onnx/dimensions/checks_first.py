@@ -1,6 +1,6 @@
 """Checks of the sizes of inputs, in front of all that a function computes.
 
-Before   y = ...                                  a block with a check in it keeps its order: regions end there
+Before   y = ...                                  a block with a check in it keeps its order, regions end
          c = R.call_tir(met, (n,));  s = R.match_cast(R.tensor_to_shape(c), R.Shape([0]))
          z = ...
 After    c = R.call_tir(met, (n,));  s = R.match_cast(R.tensor_to_shape(c), R.Shape([0]))
