@@ -16,6 +16,7 @@ from tvm_mxplan.byoc.composite import Composite, ints
 from tvm_mxplan.byoc.elementwise import ACTIVATION_STEPS, BINARY, ELTWISE, with_scalar
 from tvm_mxplan.byoc.own_operators import gate
 from tvm_mxplan.byoc.rewrites.quantized import composites as quantized
+from tvm_mxplan.byoc.spelled_out import norms
 from tvm_mxplan.byoc.translate import Table
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
@@ -28,7 +29,6 @@ from tvm_mxplan.passes.relax_types import (
 )
 
 from .checks import POWERS
-from .families import norm_chains
 from .families.batch_norms import batch_norm, batch_norm_backward
 from .families.matmuls import Products
 from .families.pool_gradients import average_backward
@@ -125,6 +125,11 @@ def _rows(
     ]
     dst = c.builder.step("layer_norm", ir.LayerNormalization(epsilon), flat, operands, _dtype(c))
     return c.builder.reshape(dst, shape)
+
+
+def _norm_chain(c: Composite) -> int:
+    columns = math.prod(static_shape(c.shape)[axis] for axis in norms.axes_of(c.find("mean")) or ())
+    return _rows(c, c.only_param(), columns, c.find_scalar("add"))
 
 
 def _vector(c: Composite, length: int, number: float) -> int:
@@ -245,7 +250,7 @@ _TRANSLATE: Table = {
     "softmax": _softmax,
     "layer_norm": _layer_norm,
     "channel_norm": _channel_norm,
-    "norm_chain": lambda c: _rows(c, c.only_param(), norm_chains.columns(c), c.find_scalar("add")),
+    "norm_chain": _norm_chain,
     **{name: _known(step) for name, step in ACTIVATION_STEPS.items()},
     "hardswish_line": _line("hardswish"),
     "hardsigmoid": _line("hardsigmoid"),

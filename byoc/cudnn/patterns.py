@@ -17,11 +17,12 @@ from tvm import relax
 from tvm.relax.backend.utils import has_leaking_intermediate_variables
 from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 
-from tvm_mxplan.byoc.activations import ACTIVATIONS, either
 from tvm_mxplan.byoc.backend import Refuse
 from tvm_mxplan.byoc.elementwise import BINARY, ELTWISE
 from tvm_mxplan.byoc.own_operators import own_operator
 from tvm_mxplan.byoc.rewrites.quantized import composites as quantized
+from tvm_mxplan.byoc.spelled_out import norms
+from tvm_mxplan.byoc.spelled_out.activations import ACTIVATIONS, either
 from tvm_mxplan.operators import attention as attention_operator
 from tvm_mxplan.operators.batch_norm import BACKWARD, BATCH_NORM
 from tvm_mxplan.operators.convolution_gradients import BACKWARD_DATA, BACKWARD_WEIGHTS
@@ -30,7 +31,7 @@ from tvm_mxplan.operators.pooling_gradients import ADAPTIVE_BACKWARD, AVERAGE_BA
 
 from . import checks
 from .checks import Match
-from .families import batch_norms, norm_chains
+from .families import batch_norms
 
 NAME = "mxplan_cudnn"
 Probe = Callable[[relax.transform.PatternCheckContext, str], str | None]
@@ -155,8 +156,8 @@ COMPOSITES: list[Row] = [
     *[Row(name, pattern, check, False) for name, pattern, check, _ in ACTIVATIONS],
     Row("matmul", _single(["matmul"], 2), checks.matmul),
     Row("attention", _attention, _accept),
-    Row("norm_chain", norm_chains.by_variance, norm_chains.why_not),
-    Row("norm_chain", norm_chains.by_squares, norm_chains.why_not),
+    Row("norm_chain", norms.by_variance, norms.of_last_axes),
+    Row("norm_chain", norms.by_squares, norms.of_last_axes),
     Row("pooling", _single(_spatial("nn.max_pool{}d") + _spatial("nn.avg_pool{}d"), 1), checks.pooling),
     Row("adaptive_pooling", _single(_spatial("nn.adaptive_avg_pool{}d"), 1), checks.adaptive_pooling),
     Row("global_pooling", _single(["mean", "max"], 1), checks.global_pooling),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tvm import relax
 
-from tvm_mxplan.byoc.activations import check_threshold
+from tvm_mxplan.byoc.spelled_out.activations import check_threshold
 from tvm_mxplan.core.long_sums import fits, terms_at_once
 from tvm_mxplan.core.program.dims import Shape, is_static, same_axes
 from tvm_mxplan.operators.convolution_gradients import misfit

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import tvm
 from tvm import relax
 from tvm.relax.backend.utils import has_leaking_intermediate_variables
-from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
+from tvm.relax.dpl import DFPattern, is_op, wildcard
 
-from tvm_mxplan.byoc.activations import ACTIVATIONS, either
 from tvm_mxplan.byoc.backend import Refuse
 from tvm_mxplan.byoc.own_operators import own_operator
 from tvm_mxplan.byoc.rewrites.quantized import composites as quantized
+from tvm_mxplan.byoc.spelled_out import norms
+from tvm_mxplan.byoc.spelled_out.activations import ACTIVATIONS
 from tvm_mxplan.operators import attention as attention_operator
 from tvm_mxplan.operators import (
     batch_norm,
@@ -34,7 +35,7 @@ from tvm_mxplan.operators.gate import GATE
 from tvm_mxplan.operators.products.grouped_product import GROUPED_PRODUCT
 from tvm_mxplan.operators.recurrent import GATES, PREFIX, register
 from tvm_mxplan.operators.registration import Operator
-from tvm_mxplan.passes.relax_types import permutation_of, scalar_of, shape_of
+from tvm_mxplan.passes.relax_types import permutation_of, shape_of
 
 from . import checks
 from .checks import Match
@@ -74,50 +75,9 @@ def _operators(name: str, arity: int, check: Callable[[Match], str | None], *ope
     return [Row(name, _single(operator, arity), check, operator) for operator in operators]
 
 
-def _instance_norm() -> tuple[DFPattern, dict[str, DFPattern]]:
-    x, epsilon = wildcard(), is_const()
-    mean, variance = is_op("relax.mean")(x), is_op("relax.variance")(x)
-    centred = is_op("relax.subtract")(x, mean)
-    deviation = is_op("relax.sqrt")(either("relax.add", variance, epsilon))
-    named = {"x": x, "epsilon": epsilon, "mean": mean, "variance": variance}
-    return is_op("relax.divide")(centred, deviation), named
-
-
 def _check_instance_norm(match: Match) -> str | None:
     spatial = list(range(2, len(shape_of(match["root"]))))  # type: ignore[arg-type]
-    return _check_statistics(match, spatial, "those after the channels")
-
-
-def _layer_norm_parts() -> tuple[DFPattern, dict[str, DFPattern]]:
-    x, epsilon, two = wildcard(), is_const(), is_const()
-    mean = is_op("relax.mean")(x)
-    centred = is_op("relax.subtract")(x, mean)
-    power = is_op("relax.power")(centred, two)
-    square = power | is_op("relax.multiply")(centred, centred) | is_op("relax.square")(centred)
-    variance = is_op("relax.mean")(square)
-    deviation = is_op("relax.sqrt")(either("relax.add", variance, epsilon))
-    named = {"x": x, "epsilon": epsilon, "two": two, "mean": mean, "variance": variance}
-    return is_op("relax.divide")(centred, deviation), named
-
-
-def _check_layer_norm_parts(match: Match) -> str | None:
-    if "two" in match and scalar_of(match["two"]) != 2.0:
-        return "an exponent that is not 2"
-    rank, axes = len(shape_of(match["root"])), match["mean"].attrs.axis  # type: ignore[arg-type]
-    last = list(range(rank - len(axes or ()), rank))
-    return _check_statistics(match, last, "the last ones")
-
-
-def _check_statistics(match: Match, expected: list[int], wording: str) -> str | None:
-    """Mean and variance over the axes ``expected``, which keep their dimensions, and a plain epsilon."""
-    rank = len(shape_of(match["root"]))  # type: ignore[arg-type]
-    for name in ("mean", "variance"):
-        attrs = match[name].attrs
-        if attrs.axis is None or sorted(int(axis) % rank for axis in attrs.axis) != expected:
-            return f"{name} over other axes than {wording}"
-        if not bool(attrs.keepdims):
-            return f"{name} without keepdims"
-    return None if scalar_of(match["epsilon"]) is not None else "an epsilon that is no number"
+    return norms.of_axes(match, spatial, "those after the channels")
 
 
 def _channel_shuffle() -> tuple[DFPattern, dict[str, DFPattern]]:
@@ -210,8 +170,8 @@ COMPOSITES: list[Row] = [
     ),
     # what an importer spreads over several operators
     Row("lrn", lrn.pattern, lrn.check, "LRN"),
-    Row("instance_norm", _instance_norm, _check_instance_norm, "instance norm"),
-    Row("layer_norm_parts", _layer_norm_parts, _check_layer_norm_parts, "layer norm"),
+    Row("instance_norm", norms.by_variance, _check_instance_norm, "instance norm"),
+    Row("layer_norm_parts", norms.by_squares, norms.of_last_axes, "layer norm"),
     *[Row(*row) for row in ACTIVATIONS],
     Row("channel_shuffle", _channel_shuffle, _check_channel_shuffle, "channel shuffle"),
     Row("matmul_transposed", _transposed_weights, _check_transposed_weights, "matmul, transposed"),

@@ -14,8 +14,8 @@ from functools import cache
 from tvm import relax
 from tvm.relax.dpl import DFPattern, is_const, is_op, wildcard
 
-from tvm_mxplan.byoc.activations import either
 from tvm_mxplan.byoc.onednn import library
+from tvm_mxplan.byoc.spelled_out.activations import either
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.relax_types import scalar_of, shape_of
 

@@ -24,7 +24,7 @@ class PlanCall final : public AddressedCall {
       const int status =
           Taken(Cuda().cudnnBackendExecute(handle, stage_.descriptor(number), pack_.descriptor()));
       if (status == 0) return;
-      // What is refused in a graph may run by itself: the graph is given up, not the plan.
+      // A plan that is refused in a graph may run by itself: the graph is given up, not the plan.
       if (IsRedirected()) CheckCudnn(status, "cudnnBackendExecute");
       stage_.GiveWay(number, Concat("cudnnBackendExecute: ", Cuda().cudnnGetErrorString(status)));
     }

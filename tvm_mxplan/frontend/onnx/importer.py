@@ -254,4 +254,8 @@ class Importer:
     def called(self, node: Node) -> str:
         """A node as messages name it."""
         domain = f"{node.domain}." if node.domain else ""
-        return f"{self.source.name}: node {node.name or node.outputs[0]!r} ({domain}{node.op_type})"
+        return self.text_of(node.name or node.outputs[0], f"{domain}{node.op_type}")
+
+    def text_of(self, name: str, kind: str) -> str:
+        """A node's name and operator as messages have them."""
+        return f"{self.source.name}: node {name!r} ({kind})"

@@ -180,8 +180,8 @@ class Emitter:
 
     def _called(self) -> str:
         """The node that is being imported, as messages name it."""
-        origin, model = self.builder.origin, self.importer.source.name
-        return model if origin is None else f"{model}: node {origin.name!r} ({origin.kind})"
+        origin, importer = self.builder.origin, self.importer
+        return importer.source.name if origin is None else importer.text_of(origin.name, origin.kind)
 
 
 def _only_ones_apart(old: Sequence[Dim], new: Sequence[Dim]) -> bool:

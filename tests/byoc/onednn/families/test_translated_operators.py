@@ -9,7 +9,7 @@ from tvm import relax
 
 from tvm_mxplan.byoc.onednn import checks
 from tvm_mxplan.byoc.onednn.codegen import TRANSLATE
-from tvm_mxplan.byoc.onednn.patterns import _check_layer_norm_parts
+from tvm_mxplan.byoc.spelled_out import norms
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.operators.convolution_gradients import Window, backward_data, backward_weights
 
@@ -225,4 +225,4 @@ def test_a_norm_of_everything_is_none_of_the_last_axes() -> None:
     for axes, answer in ((None, False), ([0, 1], False), ([2], True), ([1, 2], True)):
         mean = typed(OP.mean(x, axis=axes, keepdims=True))
         match = {"root": x, "mean": mean, "variance": mean, "epsilon": relax.const(1e-5, "float32")}
-        assert (_check_layer_norm_parts(match) is None) == answer, axes
+        assert (norms.of_last_axes(match) is None) == answer, axes

@@ -327,8 +327,8 @@ def _step(step: int) -> int:
 
 def _bounds(dim: Dim, start: Dim, end: Dim) -> tuple[Dim, Dim]:
     """The elements from ``start`` to ``end`` as numbers from 0 to the dimension."""
-    low = _clamped(start, dim)
-    return low, simplified(tirx.max(expression(low), expression(_clamped(end, dim))))
+    low = _held(start, dim, 0, dim)
+    return low, simplified(tirx.max(expression(low), expression(_held(end, dim, 0, dim))))
 
 
 def _bounds_backwards(dim: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
@@ -354,13 +354,6 @@ def _held(position: Dim, dim: Dim, first: int, last: Dim) -> Dim:
 
 _THE_END = 2**31 - 1
 """ONNX's number for the end of a dimension whose size is not known; larger ones are used as well."""
-
-
-def _clamped(position: Dim, dim: Dim) -> Dim:
-    if isinstance(position, int) and position >= _THE_END:
-        return dim
-    at = tirx.min(_from_the_front(position, dim), expression(dim))
-    return simplified(tirx.max(at, tirx.const(0, "int64")))
 
 
 def _from_the_front(position: Dim, dim: Dim) -> tirx.Expr:
