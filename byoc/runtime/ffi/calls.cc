@@ -37,7 +37,7 @@ struct CallCounters {
   int64_t refused = 0;  // left to Python
   int64_t copied = 0;   // inputs that did not begin where kernels want them
   int64_t held = 0;     // tensors made for such copies
-  int64_t parted = 0;   // results that stood in an input or another result, and got their own memory
+  int64_t parted = 0;  // results that stood in an input or another result, and got their own memory
 
   ffi::Array<int64_t> List() const { return {calls, refused, copied, held, parted}; }
 };

@@ -32,9 +32,8 @@ MXPLAN_INLINE float Exp(float x) {
   return p * PowerOfTwo(half) * PowerOfTwo((x == x ? n : 0) - half);
 }
 
-// log(x) = n log(2) + log(1 + f) for x = 2^n (1 + f), where 1 + f is within a factor of sqrt(2) of 1:
-// n is 0 near 1, so that small logarithms keep their digits.  The polynomial is that of S. Moshier's
-// Cephes library.
+// log(x) = n log(2) + log(1 + f) for x = 2^n (1 + f), with 1 + f within a factor of sqrt(2) of 1: n
+// is 0 near 1, so that small logarithms keep their digits.  S. Moshier's polynomial (Cephes).
 MXPLAN_INLINE float Log(float x) {
   constexpr float kLeast = 1.17549435e-38F;  // of the normal numbers
   constexpr float kScale = 8388608.0F;       // 2^23

@@ -30,22 +30,14 @@ struct Function {
 };
 
 constexpr Named<Function> kFunctions[] = {
-    {"abs", {Unary::kAbs, 0.15, true}},
-    {"ceil", {Unary::kCeil, 0.15, true}},
-    {"cos", {Unary::kCos, 0.5, false}},
-    {"erf", {Unary::kErf, 0.5, true}},
-    {"exp", {Unary::kExp, 0.4, false}},
-    {"floor", {Unary::kFloor, 0.15, true}},
-    {"log", {Unary::kLog, 0.4, false}},
-    {"negative", {Unary::kNegative, 0.15, false}},
-    {"relu", {Unary::kRelu, 0.15, true}},
-    {"round", {Unary::kRound, 0.15, true}},
-    {"rsqrt", {Unary::kRsqrt, 0.4, false}},
-    {"sign", {Unary::kSign, 0.15, true}},
-    {"sin", {Unary::kSin, 0.5, true}},
-    {"sqrt", {Unary::kSqrt, 0.4, true}},
-    {"square", {Unary::kSquare, 0.15, true}},
-    {"trunc", {Unary::kTrunc, 0.15, true}},
+    {"abs", {Unary::kAbs, 0.15, true}},       {"ceil", {Unary::kCeil, 0.15, true}},
+    {"cos", {Unary::kCos, 0.5, false}},       {"erf", {Unary::kErf, 0.5, true}},
+    {"exp", {Unary::kExp, 0.4, false}},       {"floor", {Unary::kFloor, 0.15, true}},
+    {"log", {Unary::kLog, 0.4, false}},       {"negative", {Unary::kNegative, 0.15, false}},
+    {"relu", {Unary::kRelu, 0.15, true}},     {"round", {Unary::kRound, 0.15, true}},
+    {"rsqrt", {Unary::kRsqrt, 0.4, false}},   {"sign", {Unary::kSign, 0.15, true}},
+    {"sin", {Unary::kSin, 0.5, true}},        {"sqrt", {Unary::kSqrt, 0.4, true}},
+    {"square", {Unary::kSquare, 0.15, true}}, {"trunc", {Unary::kTrunc, 0.15, true}},
 };
 
 constexpr Named<Binary> kBinaries[] = {{"add", Binary::kAdd}, {"sub", Binary::kSub},

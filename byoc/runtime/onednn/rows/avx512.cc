@@ -11,6 +11,8 @@
 
 namespace mxplan::rows {
 
-Kernels Avx512Kernels() { return Get("rms_normalization:avx512", "rotary:avx512", "log_softmax:avx512"); }
+Kernels Avx512Kernels() {
+  return Get("rms_normalization:avx512", "rotary:avx512", "log_softmax:avx512");
+}
 
 }  // namespace mxplan::rows

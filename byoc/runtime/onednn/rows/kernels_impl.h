@@ -16,7 +16,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kAddedUp = 32 * kLanes;  // numbers of a row, before their sum joins its sum
-constexpr int64_t kVectors = 4;  // at once, so that no sum waits for the one before
+constexpr int64_t kVectors = 4;            // at once, so that no sum waits for the one before
 
 using HalfVec = float __attribute__((vector_size(2 * MXPLAN_LANES)));
 using Lanes = std::make_integer_sequence<int64_t, kLanes>;
@@ -128,8 +128,8 @@ MXPLAN_INLINE Vec OrNothing(Vec vec, int64_t count, std::integer_sequence<int64_
   return place < static_cast<int32_t>(count) ? vec : Broadcast(-kInfinity);
 }
 
-// Exponents are those of distances to the largest number, which are all there is near it: the sum is
-// 1 or more, and its logarithm as exact as the sum.
+// Exponents are those of distances to the largest number, which are all there is near it: the sum
+// is 1 or more, and its logarithm as exact as the sum.
 template <typename From, typename To>
 void LogSoftmax(int64_t count, const void* src, void* dst) {
   const auto* from = static_cast<const From*>(src);
@@ -151,9 +151,8 @@ void LogSoftmax(int64_t count, const void* src, void* dst) {
     }
   });
   const Vec logarithm = Broadcast(std::log(Across(sums + some)));
-  ForVectors(count, [&](const auto& place) {
-    place.To(to, (place.From(from) - base) - logarithm);
-  });
+  ForVectors(count,
+             [&](const auto& place) { place.To(to, (place.From(from) - base) - logarithm); });
 }
 
 template <typename Type>

@@ -170,17 +170,15 @@ void BuildRotary(StepBuilder* b) {
 }
 
 bool HasOwnLogSoftmax(StepBuilder* b) {
-  return b->Integer("axis") == static_cast<int64_t>(b->Rank("src")) - 1 && b->step().post_ops.empty() &&
-         !b->Refuses(rows::SelectKernels().log_softmax);
+  return b->Integer("axis") == static_cast<int64_t>(b->Rank("src")) - 1 &&
+         b->step().post_ops.empty() && !b->Refuses(rows::SelectKernels().log_softmax);
 }
 
 void BuildLogSoftmax(StepBuilder* b) {
   const rows::Kernels kernels = rows::SelectKernels();
   auto* logarithms = kernels.logarithms[RealOf(b, "src")][RealOf(b, "dst")];
-  auto work = [count = b->Get("src").dims.back(),
-               logarithms](const std::array<char*, kMostOperands>& at) {
-    logarithms(count, at[0], at[1]);
-  };
+  auto work = [count = b->Get("src").dims.back(), logarithms](
+                  const std::array<char*, kMostOperands>& at) { logarithms(count, at[0], at[1]); };
   AddRows(b, {"src", "dst"}, work, kernels.log_softmax);
 }
 
