@@ -152,7 +152,7 @@ def save_packed(module: Any) -> tuple[bytes, list[memoryview]]:
     import numpy as np
 
     head, *weights = module["mxplan.save_packed"]()
-    return bytes(head), [memoryview(np.from_dlpack(tensor)) for tensor in weights]
+    return bytes(head), [np.from_dlpack(tensor).data for tensor in weights]
 
 
 def stats(module: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import tvm
 from tvm import relax
 
 from tvm_mxplan.core.program.builder import ProgramBuilder
-from tvm_mxplan.core.program.dims import Symbol, symbols_of
+from tvm_mxplan.core.program.dims import Shape, Symbol, symbols_of
 from tvm_mxplan.core.program.program import Program, SymbolBinding
 from tvm_mxplan.errors import InternalError, MxplanError, UnsupportedError
 from tvm_mxplan.passes.relax_types import OPERATOR, dim_of, dtype_of, is_constant, shape_of
@@ -62,16 +62,13 @@ def translate_region(
     values: dict[tvm.ir.Var, int] = {}
     several: dict[tvm.ir.Var, tuple[int, ...]] = {}
     for param in _tensors(region.params):
-        _check_known(name, param)
-        values[param] = builder.port("input", str(param.name), shape_of(param), dtype_of(param))  # type: ignore[arg-type]
+        values[param] = builder.port("input", str(param.name), _known_shape(name, param), dtype_of(param))
     _bind_symbols(builder, region)
     bindings = list(_bindings(region.body))
     fields, aliases = _results(region, bindings)
     results = _tensors_of(name, fields)
-    for result in results:
-        _check_known(name, result)
     outputs = [
-        builder.port("output", f"output{i}", shape_of(result), dtype_of(result))  # type: ignore[arg-type]
+        builder.port("output", f"output{i}", _known_shape(name, result), dtype_of(result))
         for i, result in enumerate(results)
     ]
     composites: dict[tvm.ir.Var, relax.Function] = {}
@@ -111,7 +108,7 @@ def translate_composite(composite: relax.Function, table: Table) -> Program:
     """The program of one composite alone, which reads its parameters and gives its results."""
     builder = ProgramBuilder("composite")
     inner = {
-        param: builder.port("input", str(param.name), shape_of(param), dtype_of(param))
+        param: builder.port("input", str(param.name), _known_shape(builder.name, param), dtype_of(param))
         for param in _tensors(composite.params)
     }
     _bind_symbols(builder, composite)
@@ -144,8 +141,8 @@ def _translated(composite: Composite, row: str, table: Table) -> Results:
     except MxplanError:
         raise
     except Exception as error:
-        params = composite.params
-        shapes = ", ".join(f"[{', '.join(map(str, shape_of(param)))}]" for param in params)
+        operands = [composite.builder.values[value] for value in composite.params.values()]
+        shapes = ", ".join(f"[{', '.join(map(str, operand.shape))}]" for operand in operands)
         raise InternalError(
             f"region {composite.builder.name}: operator {row} of {shapes} was accepted and cannot be "
             f"translated ({type(error).__name__}: {error})"
@@ -205,13 +202,15 @@ def _bind_symbols(builder: ProgramBuilder, region: relax.Function) -> None:
             bind(dim, number, axis)
     shapes = [param.ty for param in region.params if isinstance(param.ty, relax.ShapeType)]
     numbers = [dim_of(expr) for shape in shapes for expr in shape.values or [None] * shape.ndim]
-    for at, dim in enumerate(numbers):
-        bind(dim, -1, at)
+    for at, handed in enumerate(numbers):
+        bind(handed, -1, at)
 
 
-def _check_known(name: str, expr: relax.Expr) -> None:
-    if shape_of(expr) is None:
+def _known_shape(name: str, expr: relax.Expr) -> Shape:
+    shape = shape_of(expr)
+    if shape is None:
         raise UnsupportedError(f"region {name}: {expr.name} is of type {expr.ty}, of unknown shape")
+    return shape
 
 
 def check_numbers(program: Program) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import tvm
 from tvm import relax, tirx
 
-from tvm_mxplan.core.program.dims import Dim, Expr, Operator, Shape, Symbol, is_static
+from tvm_mxplan.core.program.dims import Dim, Expr, Operator, Shape, Symbol, static_shape
 
 _OPERATORS: dict[type, Operator] = {
     tirx.Add: "+",
@@ -77,7 +77,16 @@ def shape_of(expr: relax.Expr) -> Shape | None:
     if not isinstance(expr.ty, relax.TensorType) or not isinstance(shape, relax.ShapeExpr):
         return None
     dims = [dim_of(dim) for dim in shape.values]
-    return None if any(dim is None for dim in dims) else tuple(dims)  # type: ignore[arg-type]
+    known = tuple(dim for dim in dims if dim is not None)
+    return known if len(known) == len(dims) else None
+
+
+def static_shape_of(expr: relax.Expr) -> tuple[int, ...]:
+    """Logical shape of a tensor that is known at compile time; ValueError where it is not."""
+    shape = shape_of(expr)
+    if shape is None:
+        raise ValueError(f"{expr} of type {expr.ty} has no known shape")
+    return static_shape(shape)
 
 
 def dtype_of(expr: relax.Expr) -> str:
@@ -119,29 +128,42 @@ def permutation_of(call: relax.Call) -> list[int]:
     return list(range(rank))[::-1] if axes is None else [int(axis) % rank for axis in axes]
 
 
+def bounds_of(call: relax.Call) -> list[tuple[int, ...]] | None:
+    """The axes, begins, ends and any steps of a ``strided_slice``; None where one is no constant number."""
+    bounds = [_numbers(arg) for arg in call.args[1:]]
+    known = [one for one in bounds if one is not None]
+    return known if len(known) == len(bounds) else None
+
+
+def _numbers(expr: relax.Expr) -> tuple[int, ...] | None:
+    """The constant numbers of a tuple; None for anything else."""
+    if not isinstance(expr, relax.Tuple):
+        return None
+    dims = [dim_of(field) for field in expr.fields]
+    numbers = tuple(dim for dim in dims if isinstance(dim, int))
+    return numbers if len(numbers) == len(dims) else None
+
+
 def slice_begin(call: relax.Call) -> tuple[int, ...] | None:
     """Returns the begin of a ``strided_slice`` of unit strides on each axis of its source; None for others.
 
     Known are constant bounds of axes of constant extent; negative ones and those past the end are resolved.
     """
-    tensor, *given = call.args
-    source, shape = shape_of(tensor), shape_of(call)
-    bounds = [[dim_of(field) for field in arg.fields] for arg in given if isinstance(arg, relax.Tuple)]
-    known = len(bounds) == len(given) and is_static(tuple(n for arg in bounds for n in arg))  # type: ignore[arg-type]
-    if source is None or shape is None or not known:
+    source, shape, bounds = shape_of(call.args[0]), shape_of(call), bounds_of(call)
+    if source is None or shape is None or bounds is None:
         return None
     axes, begins, ends, *strides = bounds
     if any(step != 1 for arg in strides for step in arg):
         return None
     begin = [0] * len(source)
     for axis, first, last in zip(axes, begins, ends, strict=True):
-        extent = source[axis]  # type: ignore[index]
+        extent = source[axis]
         if not isinstance(extent, int):
             return None
         low, high, _ = slice(first, last).indices(extent)
-        if high - low != shape[axis]:  # type: ignore[index]
+        if high - low != shape[axis]:
             return None
-        begin[axis] = low  # type: ignore[index]
+        begin[axis] = low
     return tuple(begin)
 
 

@@ -163,7 +163,7 @@ def _opened(
     """
     path = Path(model) if isinstance(model, str | os.PathLike) else None
     found = Format.ONNX if path is None else format_of(path) or Format.ONNX
-    if found is not Format.ONNX:
+    if path is not None and found is not Format.ONNX:
         from .frontend.doors import opened
 
         return opened(path, found, shapes, parameters_of(params)), None

@@ -77,7 +77,7 @@ def build(
             )
         mod, inputs, outputs, states = keep_states(mod, stated.states, stated.capacity, inputs, outputs)
     recorder.seconds["import"] = round(time.perf_counter() - start, 3)
-    bounds = bounds_of(mod["main"]) | stated.bounds
+    bounds = {**bounds_of(mod["main"]), **stated.bounds}
     signature = replace(
         signature_of(mod["main"], inputs, outputs),
         bounds=bounds,

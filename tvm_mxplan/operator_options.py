@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import tvm
 
@@ -22,6 +23,9 @@ from .passes.origins import origin_table
 from .passes.region.name_operators import names_of
 
 _SHOWN = 4
+
+Told = TypeVar("Told", bound=str)
+"""What is said of an operator."""
 
 
 def with_operators(options: Options, mod: tvm.IRModule) -> Options:
@@ -57,10 +61,10 @@ class _Known:
             if key in relax or not (key in self.names or is_operator_name(key) or self._meant(key))
         )
 
-    def operators(self, option: str, given: Mapping[str, str], kinds: Collection[str]) -> dict[str, str]:
+    def operators(self, option: str, given: Mapping[str, Told], kinds: Collection[str]) -> dict[str, Told]:
         """The option with names of operators; what is said of these comes before what is said of parts."""
         written = {key: choice for key, choice in given.items() if key in self.names or key in kinds}
-        found: dict[str, str] = {}
+        found: dict[str, Told] = {}
         for key, choice in given.items():
             if key not in written:
                 found |= dict.fromkeys(self._operators_of(option, key), choice)

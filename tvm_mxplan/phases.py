@@ -105,7 +105,8 @@ class Compilation:
             if verified and self.verifier is not None:
                 plan = partial(self._turn, turn)
                 here = [one for one in self.backends if not isinstance(one, DeviceBackend)]
-                mod = VerifyKernels(here, self.verifier, plan, self.recorder.journal)(mod)
+                verify: tvm.transform.Pass = VerifyKernels(here, self.verifier, plan, self.recorder.journal)
+                mod = verify(mod)
             else:
                 mod = self._in_order(turn, mod)
         return mod

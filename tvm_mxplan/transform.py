@@ -16,7 +16,7 @@ from tvm import relax
 from .byoc import registry
 from .byoc.backend import Backend
 from .core.decisions.journal import Journal
-from .core.policies import Rule
+from .core.policies import Policy, Rule
 from .passes import borders, dispatch, kernels, layout, memory, region
 from .passes.canonicalize import FoldConstants, RecoverOperators, SimplifyInference
 from .passes.dispatch.implementations import preference_of
@@ -65,7 +65,7 @@ def ChooseAlgorithms(backend: Backend | None = None, rule: Rule = "cost") -> Any
 
 
 def InferLayouts(
-    backend: Backend | None = None, policy: str = "cost", layers: Mapping[str, str] | None = None
+    backend: Backend | None = None, policy: Policy = "cost", layers: Mapping[str, str] | None = None
 ) -> Any:
     """A physical layout for every value; reorders where layouts meet; ``layers`` forces some by name."""
     return layout.InferLayouts(backend or _default(), policy, layers=layers or {})

@@ -9,7 +9,7 @@ from tvm import relax
 
 from tvm_mxplan.core.element_types import item_bytes
 from tvm_mxplan.core.layout.layout import parse_layout, permute_layout, plain_layout
-from tvm_mxplan.core.program.dims import is_static, same_axes, static_shape
+from tvm_mxplan.core.program.dims import is_static, same_axes
 from tvm_mxplan.operators.convolution_gradients import misfit
 from tvm_mxplan.passes.relax_types import (
     dtype_of,
@@ -18,6 +18,7 @@ from tvm_mxplan.passes.relax_types import (
     scalar_of,
     shape_of,
     slice_begin,
+    static_shape_of,
 )
 
 from .families import pool_gradients
@@ -148,8 +149,8 @@ def adaptive_pooling(match: Match) -> str | None:
     layout = str(call.attrs.layout)
     if layout not in _CHANNELS_FIRST or str(call.attrs.out_layout) not in ("", layout):
         return f"layout {layout}, expected channels first"
-    source, shape = shape_of(call.args[0]), shape_of(call)
-    uneven = any(i % o for i, o in zip(source[2:], shape[2:], strict=True))  # type: ignore[index,operator]
+    source, shape = static_shape_of(call.args[0]), static_shape_of(call)
+    uneven = any(i % o for i, o in zip(source[2:], shape[2:], strict=True))
     return "adaptive pooling whose windows differ in size" if uneven else None
 
 
@@ -252,7 +253,7 @@ def strided_slice(match: Match) -> str | None:
     if begin is None:
         return "strides, or bounds that are no constant numbers"
     # One piece in a layout has all axes that are whole inside of those that are cut.
-    pairs = list(zip(shape_of(call.args[0]), shape_of(call), strict=True))  # type: ignore[arg-type]
+    pairs = list(zip(static_shape_of(call.args[0]), static_shape_of(call), strict=True))
     step = item_bytes(dtype_of(call)) * math.prod(whole for whole, part in pairs if whole == part)
     unaligned = next((first * step for first in begin if first * step % _ALIGNED), None)
     return None if unaligned is None else f"it begins at byte {unaligned}, which is no multiple of {_ALIGNED}"
@@ -269,7 +270,7 @@ _MOST_CALLS = 16
 
 def permute(match: Match) -> str | None:
     """Of another order of axes, whose conversion may take several calls of cuDNN's."""
-    shape, order = static_shape(shape_of(match["root"])), permutation_of(match["root"])  # type: ignore[arg-type]
+    shape, order = static_shape_of(match["root"]), permutation_of(match["root"])
     source = parse_layout(permute_layout(plain_layout(len(shape)), order)).strides(shape)
     calls = conversion_calls(shape, source, parse_layout(plain_layout(len(shape))).strides(shape))
     if calls > _MOST_CALLS:

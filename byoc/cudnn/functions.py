@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import static_shape
 
 from . import layout_rules
 
@@ -84,9 +85,10 @@ def _why_no_function(attrs: ir.Pooling, src: ir.Value, dst: ir.Value) -> str:
     if any(apart != 1 for apart in attrs.dilation):
         return "dilated windows"
     # Of windows that are padded by as much at the end as in front, rounded down.
-    axes = zip(src.shape[2:], dst.shape[2:], attrs.kernel, attrs.strides, attrs.padding, strict=False)
+    sizes, results = static_shape(src.shape)[2:], static_shape(dst.shape)[2:]
+    axes = zip(sizes, results, attrs.kernel, attrs.strides, attrs.padding, strict=False)
     for size, result, kernel, stride, pad in axes:
-        if pad >= kernel or int(result) != (int(size) + 2 * pad - kernel) // stride + 1:
+        if pad >= kernel or result != (size + 2 * pad - kernel) // stride + 1:
             return "padding that differs at both ends"
     return ""
 

@@ -8,6 +8,7 @@ products.  A product of two tensors is one as well in float32 without TF32 (``in
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import ml_dtypes
@@ -69,7 +70,9 @@ def convolution(c: Composite) -> int:
     if filters is None:
         given = c.definition(parts.product.args[1])
         if isinstance(given, relax.Call):
-            read = _of_integers(c, given, constant_of(given.args[0]), int(given.attrs.axis), groups)
+            numbers = constant_of(given.args[0])
+            assert numbers is not None
+            read = _of_integers(c, given, numbers, int(given.attrs.axis), groups)
         else:
             read = _turned(c, c.value(given), groups)
         return _emit(c, made, src, read, parts, static_shape(c.shape))
@@ -121,7 +124,7 @@ def dense(c: Composite) -> int:
     shape = static_shape(c.shape)
     parts = _parts(c, len(shape) - 1)
     factor = c.definition(parts.product.args[1])
-    order = (0, 1)
+    order: Sequence[int] = (0, 1)
     if isinstance(factor, relax.Call) and factor.op.name == "relax.permute_dims":
         order = permutation_of(factor)
         factor = c.definition(factor.args[0])

@@ -151,7 +151,7 @@ def reduction(call: relax.Call) -> str | None:
 
 def extreme_index(call: relax.Call) -> str | None:
     shape, axis = shape_of(call.args[0]), call.attrs.axis
-    extents = shape if axis is None else [shape[int(axis)]] if shape else []  # type: ignore[index]
+    extents = shape if axis is None else [shape[int(axis)]] if shape else []
     if 0 in extents:  # type: ignore[operator]
         return "no elements to choose from"
     return _sorted(call, dtype_of(call))

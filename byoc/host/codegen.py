@@ -10,6 +10,7 @@ from tvm import relax
 from tvm_mxplan.byoc import movement
 from tvm_mxplan.byoc.composite import Composite, product
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Dim
 from tvm_mxplan.operators.put import place_of
 from tvm_mxplan.passes.relax_types import dtype_of
 
@@ -125,7 +126,9 @@ def _repeated(c: Composite) -> int:
     shape = (*[1] * (len(copies) - len(shape)), *shape) if in_front else shape
     if len(copies) < len(shape):
         shape = (product(shape),)
-    seen, whole, steps = [list[ir.Dim]() for _ in range(3)]
+    seen: list[Dim] = []
+    whole: list[Dim] = []
+    steps: list[int] = []
     for dim, count in zip(shape, copies, strict=True):
         axis = [(dim, dim, 1)] if count == 1 else [(1, count, 0), (dim, dim, 1)]
         for of, to, step in axis if in_front else reversed(axis):

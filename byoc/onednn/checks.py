@@ -6,7 +6,7 @@ Reasons are shown to the user in the report; they name what was met and what wou
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tvm import relax
 
@@ -142,7 +142,7 @@ def adaptive_pooling(match: Match) -> str | None:
     shape, source = shape_of(call), shape_of(call.args[0])
     if not (is_static(shape) and is_static(source)):  # type: ignore[arg-type]
         return "adaptive pooling with symbolic shapes"
-    uneven = any(i % o for i, o in zip(source[2:], shape[2:], strict=True))  # type: ignore[index,operator]
+    uneven = any(i % o for i, o in zip(source[2:], shape[2:], strict=True))  # type: ignore[index]
     return "adaptive pooling whose windows differ in size" if uneven else None
 
 
@@ -177,7 +177,7 @@ def reduction(match: Match) -> str | None:
     return None if pools_axes(call) else f"axes {axes} are not the last ones: oneDNN has reference code only"
 
 
-def last_but_for_ones(shape: Sequence[object], axes: Sequence[int]) -> bool:
+def last_but_for_ones(shape: Sequence[object], axes: Collection[int]) -> bool:
     """Whether no other axis with more than one element stands behind a reduced one that has them."""
     seen = [axis in axes for axis, extent in enumerate(shape) if extent != 1]
     return is_static(shape) and seen == sorted(seen)  # type: ignore[arg-type]
@@ -261,7 +261,7 @@ def resize(match: Match) -> str | None:
         return f"resize method {method}, oneDNN has nearest and linear"
     if not (is_static(source) and is_static(out)):  # type: ignore[arg-type]
         return "nearest resize with symbolic shapes"
-    if any(o % i for i, o in zip(source[2:], out[2:], strict=True)):  # type: ignore[index,operator]
+    if any(o % i for i, o in zip(source[2:], out[2:], strict=True)):  # type: ignore[index]
         return "nearest resize by a factor that is not whole: the rounding rules differ"
     rounding = str(call.attrs.rounding_method)
     # With whole factors, half-pixel coordinates never fall between two pixels.

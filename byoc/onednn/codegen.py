@@ -217,18 +217,20 @@ def _last_axes(c: Composite, src: int, first: int, algorithm: str) -> int:
     """The reduction over the axes from ``first`` on, in stages where it is a long sum."""
     shape = c.builder.values[src].shape
     terms, rows = product(shape[first:]), product(shape[:first])
-    parts = [terms]
-    if algorithm in ("sum", "mean") and isinstance(terms, int):
-        parts = stages(terms, terms_at_once(_LANES))
-    if len(parts) == 1:
-        kept = (*shape[:first], *(1,) * len(shape[first:]))
-        if 1 in shape[first:]:
-            # Reduced extents of 1 between others would make it reference code.
-            src, kept = c.builder.reshape(src, (rows, terms)), (rows, 1)
-        return c.builder.step("reduction", ir.Reduction(_REDUCTIONS[algorithm]), kept, [("src", src)])
-    filled = math.prod(parts)
+    if algorithm in ("sum", "mean") and isinstance(terms, int) and terms > terms_at_once(_LANES):
+        return _in_stages(c, c.builder.reshape(src, (rows, terms)), terms, algorithm)
+    kept = (*shape[:first], *(1,) * len(shape[first:]))
+    if 1 in shape[first:]:
+        # Reduced extents of 1 between others would make it reference code.
+        src, kept = c.builder.reshape(src, (rows, terms)), (rows, 1)
+    return c.builder.step("reduction", ir.Reduction(_REDUCTIONS[algorithm]), kept, [("src", src)])
+
+
+def _in_stages(c: Composite, src: int, terms: int, algorithm: str) -> int:
+    """The sum or the mean over the last axis of [rows, terms], a long one."""
+    parts = stages(terms, terms_at_once(_LANES))
+    rows, filled = c.builder.values[src].shape[0], math.prod(parts)
     inexact = filled != terms
-    src = c.builder.reshape(src, (rows, terms))
     if inexact:
         src = c.builder.step("pad", ir.Pad((0, 0), 0.0), (rows, filled), [("src", src)])
     for part in parts:

@@ -9,7 +9,7 @@ import numpy as np
 from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
 from tvm_mxplan.core.program import graph
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.program.dims import Shape
+from tvm_mxplan.core.program.dims import Shape, is_static, static_shape
 from tvm_mxplan.core.program.operands import renumbered
 from tvm_mxplan.core.program.renumber import sort_values
 
@@ -60,9 +60,10 @@ class Graph(graph.Graph):
         layout = parse_layout(seen.layout)
         if root.kind != "constant" or layout.blocks or root.layout != plain_layout(len(root.shape)):
             return None
-        if any(self.values[v].alias_offset != 0 for v in chain):
+        if any(self.values[v].alias_offset != 0 for v in chain) or not is_static(seen.shape):
             return None
-        stored = self.constants[root.index].reshape([seen.shape[axis] for axis in layout.order])  # type: ignore[arg-type]
+        shape = static_shape(seen.shape)
+        stored = self.constants[root.index].reshape([shape[axis] for axis in layout.order])
         return stored.transpose(np.argsort(layout.order))
 
     def become_constant(self, value: int, array: np.ndarray) -> None:

@@ -14,7 +14,7 @@ import tvm
 from tvm import relax, tirx
 
 from tvm_mxplan.core.layout.layout import parse_layout
-from tvm_mxplan.core.program.dims import is_static
+from tvm_mxplan.core.program.dims import Shape, is_static
 from tvm_mxplan.core.program.specialize import typical_shape
 from tvm_mxplan.errors import InternalError
 
@@ -74,7 +74,7 @@ def analyse(function: relax.Function, borders: Mapping[tvm.ir.GlobalVar, Borders
 class _Reader:
     borders: Mapping[tvm.ir.GlobalVar, Borders]
     tensors: list[BorderTensor] = field(default_factory=list)
-    shapes: list[tuple[object, ...]] = field(default_factory=list)
+    shapes: list[Shape] = field(default_factory=list)
     numbers: dict[tvm.ir.Var, int] = field(default_factory=dict)
     operators: list[BorderOperator] = field(default_factory=list)
     operator_of: dict[tvm.ir.Var, int] = field(default_factory=dict)
@@ -181,7 +181,7 @@ class _Reader:
                 operands.append(number)
                 tails.append(self.tensors[number].tail)
             elif isinstance(arg, tirx.IntImm | tirx.FloatImm):
-                tails.append(np.asarray(arg.value)[()])
+                tails.append(np.asarray(arg.value).flat[0])
             elif is_constant(arg) and _broadcasts(arg, shape):
                 tails.append(_constant_tail(arg, len(shape)))
             else:
@@ -204,9 +204,9 @@ def _constant_tail(constant: tvm.ir.GenericConst, rank: int) -> Number | None:
     """Returns the number that a constant holds where the channels of a tensor of ``rank`` are padded."""
     array = constant.value.numpy()
     if array.size == 1:
-        return array.reshape(())[()]
+        return array.flat[0]
     per_channel = array.ndim >= rank - CHANNELS and array.shape[CHANNELS - rank] > 1
-    return np.zeros((), array.dtype)[()] if per_channel else None
+    return np.zeros(1, array.dtype)[0] if per_channel else None
 
 
 def _variables(what: relax.Binding | relax.Expr) -> list[tvm.ir.Var]:

@@ -29,7 +29,8 @@ def _relu(x: Number) -> Number:
 
 
 def _selu(x: Number) -> float:
-    return 1.0507009873554805 * (float(x) if x > 0 else 1.6732632423543772 * expm1(x))
+    number = float(x)
+    return 1.0507009873554805 * (number if number > 0 else 1.6732632423543772 * expm1(number))
 
 
 def _identity(x: Number) -> Number:
@@ -110,7 +111,7 @@ def tail_of(operator: str, operands: Sequence[Number | None], dtype: str) -> Num
         return None
     try:
         with np.errstate(all="raise"):
-            return np.asarray(OPERATORS[operator](*operands)).astype(dtype)[()]
+            return np.asarray(OPERATORS[operator](*operands)).astype(dtype).flat[0]
     except (ArithmeticError, TypeError, ValueError):
         return None
 

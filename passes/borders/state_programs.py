@@ -17,8 +17,8 @@ from tvm_mxplan.core import program as ir
 from tvm_mxplan.core.layout.layout import parse_layout, permute_layout, plain_layout, same_bytes
 from tvm_mxplan.core.program.graph import Graph
 from tvm_mxplan.core.program.operands import operands_of
+from tvm_mxplan.core.step_facts import Layouts
 
-from ..layout.candidates import Layouts
 from ..layout.queries import StepQueries
 
 CONVERTING = (ir.Convolution, ir.Deconvolution, ir.ConvolutionBackwardWeights)

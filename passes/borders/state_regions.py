@@ -9,29 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend
+from tvm_mxplan.core.program import program as ir
 
 from ..physical import physical_type, to_physical, to_plain
 from ..region.annotate import annotate
 from ..region.attached import attach, program_of
 from .state_programs import StoredForm, stored
 
+Port: TypeAlias = tuple[ir.ValueKind, int]
+"""An input or an output of a region, by the number among those."""
+
 
 def with_forms(
-    region: relax.Function, name: str, ports: Mapping[tuple[str, int], StoredForm], backend: Backend
+    region: relax.Function, name: str, ports: Mapping[Port, StoredForm], backend: Backend
 ) -> relax.Function:
-    """A region as ``name`` with some inputs and results in forms of their own, body and program alike.
-
-    Parameters
-    ----------
-    ports : forms by ``input`` or ``output`` and the number among those.
-    """
+    """A region as ``name`` with some inputs and results in forms of their own, body and program alike."""
     region = relax.utils.copy_with_new_vars(region)
     program = program_of(region)
-    values = {program.of_kind(kind)[number]: form for (kind, number), form in ports.items()}  # type: ignore[index]
+    values = {program.of_kind(kind)[number]: form for (kind, number), form in ports.items()}
     params, entry = _parameters(region, ports)
     results, leave = _results(region, ports)
     blocks = [relax.BindingBlock(entry), *region.body.blocks, relax.BindingBlock(leave)]
@@ -57,7 +57,7 @@ def _seen(plain: relax.TensorType, form: StoredForm) -> relax.TensorType:
 
 
 def _parameters(
-    region: relax.Function, ports: Mapping[tuple[str, int], StoredForm]
+    region: relax.Function, ports: Mapping[Port, StoredForm]
 ) -> tuple[list[relax.Var], list[relax.Binding]]:
     """New parameters, and bindings that give the old ones their values."""
     params, entry, number = [], [], 0
@@ -77,7 +77,7 @@ def _parameters(
 
 
 def _results(
-    region: relax.Function, ports: Mapping[tuple[str, int], StoredForm]
+    region: relax.Function, ports: Mapping[Port, StoredForm]
 ) -> tuple[list[relax.Var], list[relax.Binding]]:
     """Variables of the results, and the bindings that give them their values."""
     several = isinstance(region.ret_ty, relax.TupleType)

@@ -36,7 +36,7 @@ from ..region.attached import program_of, regions
 from .mark_state import functions_with_state
 from .propagate_layouts import calls_of_functions, unique_name
 from .state_programs import StateWish, StoredForm, wishes_of
-from .state_regions import form_type, with_forms
+from .state_regions import Port, form_type, with_forms
 from .state_weights import Weight, storable_weights
 
 CONVERTING = "mxplan.converting"
@@ -105,7 +105,7 @@ class StoreState:
         forms: Mapping[Weight, StoredForm],
         found: Mapping[tvm.ir.GlobalVar, relax.Function],
     ) -> tvm.IRModule:
-        at_calls: dict[tvm.ir.Var, dict[tuple[str, int], StoredForm]] = {}
+        at_calls: dict[tvm.ir.Var, dict[Port, StoredForm]] = {}
         region_of: dict[tvm.ir.Var, tvm.ir.GlobalVar] = {}
         for weight, form in forms.items():
             for port in weight.ports:

@@ -57,8 +57,8 @@ def joined(uses: Sequence[RegionUse]) -> tuple[ir.Program, tuple[Part, ...]]:
         fresh = [number for number, at in enumerate(numbers) if at >= len(values)]
         for number in fresh:
             value = use.program.values[number]
-            view = {"alias_of": numbers[value.alias_of]} if value.alias_of >= 0 else {}
-            values.append(replace(value, state=-1, **view))  # states are numbered in each region alone
+            base = numbers[value.alias_of] if value.alias_of >= 0 else -1
+            values.append(replace(value, state=-1, alias_of=base))  # states are numbered in each region alone
         for number, tensor in zip(use.program.of_kind("output"), use.gives, strict=True):
             if tensor in use.free:
                 values[numbers[number]] = values[numbers[number]].inside()

@@ -98,9 +98,9 @@ _EXTREMA = {
 
 def _extremum(function: tirx.PrimFunc, args: list[relax.Expr], symbols: list[tirx.Var]) -> relax.Expr | None:
     stored = _stored_value(function)
-    build, operator = _EXTREMA.get(type(stored), (None, None))
-    if build is None:
+    if stored is None or type(stored) not in _EXTREMA:
         return None
+    build, operator = _EXTREMA[type(stored)]
     tensors = _placeholders(args)
     if len(args) == 2 and scalar_of(args[1]) is not None:
         if _same(function, [*tensors, *symbols, build(*tensors)]):

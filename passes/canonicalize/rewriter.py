@@ -83,7 +83,7 @@ class Site:
 
 def _variables(expr: relax.Expr) -> list[tvm.ir.Var]:
     """Local variables that an expression reads, also in tuples."""
-    parts = list(getattr(expr, "args", None) or getattr(expr, "fields", ()))
+    parts = list(getattr(expr, "args", ()) or getattr(expr, "fields", ()))
     inside = [variable for part in parts for variable in _variables(part)]
     return [part for part in parts if isinstance(part, tvm.ir.Var)] + inside
 

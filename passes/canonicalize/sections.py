@@ -44,8 +44,8 @@ def join_sections(site: Site, concat: relax.Call) -> relax.Expr | None:
     for piece in pieces.fields:
         section, last = _section(site, piece, axis), sections[-1] if sections else None
         if section and last and last.meets(section):
-            sections[-1] = _Section(last.source, last.begin, section.end)
-            fields[-1] = sections[-1].emit(site, axis)
+            joined = _Section(last.source, last.begin, section.end)
+            sections[-1], fields[-1] = joined, joined.emit(site, axis)
         else:
             sections.append(section)
             fields.append(piece)

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
+import ml_dtypes
 import numpy as np
 import tvm
 import tvm_ffi
@@ -98,7 +99,7 @@ def _scale_and_shift(site: Site, call: relax.Call) -> relax.Expr | None:
     def constant(array: np.ndarray) -> relax.Expr:
         return make_constant(array.reshape(shape).astype(dtype_of(x)))
 
-    if _cancels(mean, deviation, np.finfo(dtype_of(x)).eps):
+    if _cancels(mean, deviation, float(ml_dtypes.finfo(dtype_of(x)).eps)):
         x = site.emit(relax.op.subtract(x, constant(mean)))
     else:
         shift = shift - mean * scale

@@ -54,7 +54,7 @@ class WidenFloats:
 
 
 def _has_narrow(function: relax.Function) -> bool:
-    found = []
+    found: list[relax.Expr] = []
 
     def visit(expr: relax.Expr) -> None:
         if not found and any(dtype in NARROW for dtype in _types(getattr(expr, "ty", None))):
@@ -281,7 +281,7 @@ def _read(value: relax.Expr) -> Sequence[relax.Expr]:
     if isinstance(value, relax.TupleGetItem):
         return [value.tuple_value]
     found: list[relax.Expr] = []
-    for part in getattr(value, "args", None) or getattr(value, "fields", ()):
+    for part in getattr(value, "args", ()) or getattr(value, "fields", ()):
         if isinstance(part, relax.Tuple):
             found += _read(part)
         elif isinstance(part.ty, relax.TensorType | relax.TupleType):

@@ -179,8 +179,8 @@ class _Function:
             return 0.0
         results = _parts(call.ty)
         touched = results if kind in _PARTLY_READ else [*(one.ty for one in operands), *results]
-        sizes = [_elements(one) for one in touched]
-        if None in sizes or not results:
+        sizes = [size for one in touched if (size := _elements(one)) is not None]
+        if len(sizes) < len(touched) or not results:
             return None
         bytes_written = sum(map(_bytes, results))
         read = [_bytes(one.ty) for one in operands if one not in self._unstored]

@@ -105,7 +105,8 @@ class ChooseDevices:
     def _asked(self, mod: tvm.IRModule, device: str) -> tvm.IRModule:
         """Asks the libraries of one device alone which operators they would take."""
         alone, _ = self._alone(device)
-        return DispatchOperators(replace(self.preference, implementations=alone))(mod)
+        dispatch: tvm.transform.Pass = DispatchOperators(replace(self.preference, implementations=alone))
+        return dispatch(mod)
 
     def _taken(self, asked: tvm.IRModule, gvar: tvm.ir.GlobalVar, device: str) -> set[str]:
         """Names of the operators of a function that they would take."""

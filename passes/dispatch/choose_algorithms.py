@@ -20,10 +20,10 @@ from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.policies import Rule
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.step_facts import Layouts
 
 from ..costs.model import cost_or_model
 from ..costs.source import CostSource
-from ..layout.candidates import Layouts
 from ..layout.queries import StepQueries
 from ..region.attached import carries_program, map_programs, rounding_in
 from .convolutions import choose_algorithms

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tvm_mxplan.core.decisions.dispatch import Candidate, Source, Weighed
-from tvm_mxplan.core.policies import Rule
+from tvm_mxplan.core.policies import ConvolutionAlgorithm, Rule
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.specialize import typical
 
@@ -235,7 +235,7 @@ def _reason(
     return f"over max_relative_error: adds {option.relative_error:.2g} where {max(left, 0.0):.2g} is left"
 
 
-def with_algorithm(step: ir.Step, algorithm: ir.ConvolutionAlgorithm) -> ir.Step:
+def with_algorithm(step: ir.Step, algorithm: ConvolutionAlgorithm) -> ir.Step:
     """The convolution ``step`` computed another way."""
     assert isinstance(step.attrs, ir.Convolution | ir.Deconvolution)
     return replace(step, attrs=replace(step.attrs, algorithm=algorithm))

@@ -179,11 +179,13 @@ class _Turns:
         found: dict[str, str],
     ) -> relax.transform.FusionPattern:
         """The pattern, which leaves what is another's and writes the root's name on the composite."""
+        backend = library.backend
+        assert backend
 
         def check(context: relax.transform.PatternCheckContext) -> bool:
             for call in context.matched_bindings.values():
                 name = operator_name(call) if is_operator(call) else None
-                if name in self.exact and call.op.name not in library.backend.literal:
+                if name is not None and name in self.exact and call.op.name not in backend.literal:
                     self.reasons[library.name, name] = self.refused[call.op.name] = self.exact[name]
                     return False
                 if is_operator(call) and (self._is_anothers(library, call) or self._is_unpaid(library, call)):

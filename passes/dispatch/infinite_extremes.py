@@ -47,10 +47,10 @@ def _asked(value: relax.Expr, values: Mapping[tvm.ir.Var, relax.Expr]) -> list[r
     """The value that another one asks whether it is infinite."""
     kind = getattr(getattr(value, "op", None), "name", "")
     if kind in _TESTS:
-        return [value.args[0]]  # type: ignore[attr-defined]
+        return [value.args[0]]
     if kind not in _COMPARISONS:
         return []
-    left, right = value.args  # type: ignore[attr-defined]
+    left, right = value.args
     return [one for one, other in ((left, right), (right, left)) if _is_infinite(other, values)]
 
 

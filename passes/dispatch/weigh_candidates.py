@@ -20,9 +20,9 @@ from tvm_mxplan.core.policies import Rule
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.core.program.specialize import typical
+from tvm_mxplan.core.step_facts import Layouts
 
 from ..costs.source import CostSource
-from ..layout.candidates import Layouts
 from ..layout.offers import Offers, why_not
 from ..layout.queries import StepQueries, preferring
 from ..region.attached import program_of, regions

@@ -22,8 +22,9 @@ from tvm_mxplan.core.layout.layout import same_bytes
 from tvm_mxplan.core.layout.views import Seen, layout_through
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import reorder, rewired
+from tvm_mxplan.core.step_facts import Layouts
 
-from .candidates import Layouts, is_stored_alike
+from .candidates import is_stored_alike
 
 
 def apply_layouts(

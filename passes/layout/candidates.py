@@ -84,7 +84,8 @@ def is_stored_alike(program: ir.Program, step: ir.Step, layouts: Layouts) -> boo
     result = program.values[step.dst]
     if not is_copy(program, step) or step.post_ops:
         return False
-    return result.kind == "local" and result.alias_of < 0 and same_bytes(*layouts, result.shape)
+    source, target = layouts
+    return result.kind == "local" and result.alias_of < 0 and same_bytes(source, target, result.shape)
 
 
 def _converting(program: ir.Program, step: ir.Step, source: str, target: str) -> Layouts:

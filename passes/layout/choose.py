@@ -21,11 +21,12 @@ from tvm_mxplan.core.layout.layout import plain_layout, same_bytes
 from tvm_mxplan.core.layout.views import Seen, layout_through
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import operands_of
+from tvm_mxplan.core.step_facts import Layouts
 from tvm_mxplan.errors import UnsupportedError
 
 from ..borders.state_programs import reads_any_form
 from ..costs.source import CostSource, Reader
-from .candidates import Layouts, RulesOf
+from .candidates import RulesOf
 from .offers import Offer, Offers, why_not
 from .queries import StepQueries
 from .stored_weights import StoredWeights
@@ -128,7 +129,7 @@ class LayoutChooser:
 
     def _fixed(self) -> list[tuple[Option, ...]]:
         """Inputs are given as declared; outputs want to be plain."""
-        steps = []
+        steps: list[tuple[Option, ...]] = []
         written = self._written()
         for number, value in enumerate(self.program.values):
             if self.weights.holds(number):
@@ -143,8 +144,8 @@ class LayoutChooser:
     def _views(self, steps: Sequence[tuple[Option, ...]]) -> dict[int, tuple[Option, ...]]:
         """For each view its options, by the forms that ``steps`` and other views give of what it views."""
         given: dict[int, list[str]] = {}
-        for value, layout in (form for options in steps for option in options for form in option.gives):
-            given.setdefault(value, []).append(layout)
+        for viewed, layout in (form for options in steps for option in options for form in option.gives):
+            given.setdefault(viewed, []).append(layout)
         written, views = self._written(), dict[int, tuple[Option, ...]]()
         for number in sorted(range(len(self.program.values)), key=self._depth):
             value = self.program.values[number]

@@ -16,9 +16,10 @@ from dataclasses import replace
 from tvm_mxplan.core.policies import Policy
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import operands_of
+from tvm_mxplan.core.step_facts import Layouts
 from tvm_mxplan.errors import UnsupportedError
 
-from .candidates import Layouts, RulesOf, candidates, uniform
+from .candidates import RulesOf, candidates, uniform
 from .queries import StepQueries
 
 _ANY = "any"

@@ -49,7 +49,7 @@ class LaidOut(NamedTuple):
 
     program: ir.Program
     decision: LayoutDecision
-    weighed: Weighed = MappingProxyType({})
+    weighed: Weighed
 
 
 def infer_layouts(
@@ -86,8 +86,8 @@ def infer_layouts(
     laid_out = annotate(applied, backend)
     decision = LayoutDecision(policy, round(time.perf_counter() - start, 3), forced=forced)
     if choice.assignment is not None:
-        costs = {"cost_us": choice.assignment.cost, "lower_bound_us": choice.assignment.lower_bound}
-        decision = replace(decision, **costs)
+        proof = choice.assignment
+        decision = replace(decision, cost_us=proof.cost, lower_bound_us=proof.lower_bound)
     return LaidOut(laid_out, decision, choice.weighed)
 
 
@@ -174,7 +174,7 @@ class InferLayouts:
             steps = {step.name for step in program.steps}
             forced = tuple(name for name in self.layers if name in steps)
             seconds = round(time.perf_counter() - start, 3)
-            return LaidOut(known, LayoutDecision(self.policy, seconds, forced=forced, replayed=True))
+            return LaidOut(known, LayoutDecision(self.policy, seconds, forced=forced, replayed=True), {})
         choice = None if together is None else together.choice_of(program)
         decided = infer_layouts(program, self.backend, self.policy, self.cost, self.layers, assumed, choice)
         self.choices.note(question, decided.program)

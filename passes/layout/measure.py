@@ -24,9 +24,9 @@ from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
 from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import operands_of, reorder
+from tvm_mxplan.core.step_facts import Layouts
 
 from ..costs.source import CostSource, Reader
-from .candidates import Layouts
 from .queries import single_step_program
 
 MeasuredKind: TypeAlias = Literal["step", "reorder", "copy", "group"]

@@ -11,10 +11,11 @@ from tvm_mxplan.core.decisions.dispatch import Candidate, Source
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import operands_of
+from tvm_mxplan.core.step_facts import Layouts
 
 from ..costs.movement import concat_cost, slice_cost
 from ..costs.source import CostSource
-from .candidates import Layouts, RulesOf, is_stored_alike, options_of
+from .candidates import RulesOf, is_stored_alike, options_of
 from .queries import StepQueries
 
 
@@ -50,7 +51,9 @@ class Offers:
         ----------
         forced : the only layouts to offer.
         """
-        fast, slow, out = [], [], []
+        fast: list[Offer] = []
+        slow: list[Offer] = []
+        out: list[Candidate] = []
         for layouts in [forced] if forced else options_of(self.program, step, self.rules(step)):
             variant, info = self.queries.fastest(self.program, step, layouts, self.cost)
             if info.error:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.layout.layout_names import image_layout, name_of
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.step_facts import Layouts
 from tvm_mxplan.errors import InvalidInputError
 
-from .candidates import Layouts, RulesOf, in_layout, options_of
+from .candidates import RulesOf, in_layout, options_of
 from .queries import StepQueries
 
 

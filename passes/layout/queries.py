@@ -9,10 +9,9 @@ from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import operands_of, with_operands
-from tvm_mxplan.core.step_facts import StepFacts
+from tvm_mxplan.core.step_facts import Layouts, StepFacts
 
 from ..costs.source import StepCost
-from .candidates import Layouts
 
 _MARGIN = 0.97
 """Share of the cost of the library's first choice that another implementation has to stay below."""

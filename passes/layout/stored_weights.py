@@ -18,11 +18,10 @@ from tvm_mxplan.core.layout.layout import plain_layout, same_bytes
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.graph import Graph
 from tvm_mxplan.core.program.operands import operands_of
-from tvm_mxplan.core.step_facts import reorder_facts
+from tvm_mxplan.core.step_facts import Layouts, reorder_facts
 
 from ..borders.state_programs import SeenValue, views_of, wanted_form
 from ..costs.source import CostSource
-from .candidates import Layouts
 from .queries import StepQueries
 
 

@@ -53,7 +53,8 @@ def step_graph(program: ir.Program) -> Graph:
         for value in step.results:
             accesses[program.root(value)].append(_access(program, at, value, writes=True))
     before = sorted({pair for group in accesses.values() for pair in _ordered_pairs(group)})
-    tensors, transient = [], [max(step.scratchpad_bytes, 0) for step in program.steps]
+    tensors: list[Tensor] = []
+    transient = [max(step.scratchpad_bytes, 0) for step in program.steps]
     for root, group in accesses.items():
         if program.values[root].kind == "local":
             tensors += _tensors(group)

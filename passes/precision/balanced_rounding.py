@@ -26,6 +26,7 @@ import numpy as np
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.core.program.operands import operands_of
 
 SHORT = "bfloat16"
@@ -63,9 +64,9 @@ def _sums(program: ir.Program, step: ir.Step, role: str, number: int) -> Sums | 
         return None
     value, root = program.values[number], program.values[program.root(number)]
     shape = [extent for extent in value.shape if isinstance(extent, int)]
-    layout = parse_layout(value.layout)
+    layout, size = parse_layout(value.layout), math.prod(static_shape(root.shape))
     # A view of the whole in a plain layout reads the stored numbers in their order, by another shape.
-    if layout.blocks or len(shape) < len(value.shape) or math.prod(shape) != math.prod(root.shape):
+    if layout.blocks or len(shape) < len(value.shape) or math.prod(shape) != size:
         return None
     shape = [shape[axis] for axis in layout.order]
     return Sums(tuple(shape), tuple(place for place, axis in enumerate(layout.order) if axis in axes))

@@ -203,7 +203,7 @@ class TypeChooser:
             elif typed is not None and isinstance(found, float):
                 offers.append(_Offer(types, *min([(found, 0.0), *self.others(typed)])))
             else:
-                reason = reason or found or "it reads one value in two types"
+                reason = reason or str(found or "it reads one value in two types")
         return offers, "" if len(offers) > 1 else reason or "no other type is proposed for its kind"
 
     def _cost(self, typed: ir.Program) -> float | str:

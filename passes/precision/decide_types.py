@@ -175,7 +175,7 @@ class TypeDecider:
         else:
             found = solve_within(posed.problems, budget)
         rows = zip(posed.choosers, posed.problems, found, posed.free, strict=True)
-        return [chooser.chosen(*row) for chooser, *row in rows]
+        return [chooser.chosen(problem, one, free) for chooser, problem, one, free in rows]
 
     def _for_readers(self, problem: AssignmentProblem) -> AssignmentProblem:
         """The problem where what is written in the shorter type spends once for each of its readers.

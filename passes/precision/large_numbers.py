@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.step_facts import operands_of
+from tvm_mxplan.core.program.operands import operands_of
 
 _BOUNDING = ("logistic", "tanh", "exp")
 _OF_ONE_SIZE = ("clip", "clip_v2")

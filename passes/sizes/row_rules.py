@@ -102,24 +102,24 @@ def _matmul(call: Call) -> Placed:
     if min(ranks) < 2:
         raise RowsMeet("a product of a vector")
     rank = max(ranks)
-    found = set()
-    for rows, own, depth, free in ((left, ranks[0], ranks[0] - 1, -2), (right, ranks[1], ranks[1] - 2, -1)):
-        if rows is None:
+    found: set[Rows] = set()
+    for placed, own, depth, free in ((left, ranks[0], ranks[0] - 1, -2), (right, ranks[1], ranks[1] - 2, -1)):
+        if placed is None:
             continue
-        if rows.axis == depth:
+        if placed.axis == depth:
             raise RowsMeet("it sums over the batch")
         free_axis = rank + free
-        axis = free_axis if rows.axis == own + free else rows.axis + rank - own
-        found.add(rows.moved(axis))
+        axis = free_axis if placed.axis == own + free else placed.axis + rank - own
+        found.add(placed.moved(axis))
     if len(found) > 1:
         raise RowsMeet("it multiplies each row by each")
     if not found:
         return None
     (rows,) = found
     if rows.axis < rank - 2:
-        for at, own in enumerate((left, right)):
+        for at, side in enumerate((left, right)):
             axis = rows.axis - rank + ranks[at]
-            if own is None and axis >= 0 and extent(dims_of(call.expr.args[at]), axis) != 1:
+            if side is None and axis >= 0 and extent(dims_of(call.expr.args[at]), axis) != 1:
                 raise RowsMeet("an operand with numbers for each row that is no input's")
     elif left is not None and right is not None:
         raise RowsMeet("it multiplies each row by each")

@@ -176,9 +176,10 @@ class _Tracer:
         name = name_of(value)
         if name == _ALLOCATE:
             size = self.bounds.size_of(value.args[0].values, str(value.args[1].value))
-            nodes.append(Allocation(len(self.trace.tensors)))
+            allocation = Allocation(len(self.trace.tensors))
+            nodes.append(allocation)
             self.trace.tensors.append(StorageTensor(var, value, size, branches))
-            return Places(frozenset([nodes[-1].tensor]), exact=True)
+            return Places(frozenset([allocation.tensor]), exact=True)
         args = tuple(self._leaf(arg) for arg in value.args)
         if name in _SAME_BYTES:
             return args[0]

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 from tvm import relax
 
-from tvm_mxplan.errors import InternalError, InvalidInputError
+from tvm_mxplan.errors import InternalError, InvalidInputError, UnsupportedError
 from tvm_mxplan.frontend.onnx import import_model, importer
 from tvm_mxplan.frontend.onnx.converters import table
 from tvm_mxplan.frontend.reasons import is_own_mistake
@@ -94,6 +94,19 @@ NODE = helper.make_node
             None,
             "batch_axis 7 and time_axis 0",
         ),
+        (
+            [NODE("Constant", [], ["i"], value_int=0), NODE("GatherElements", ["x", "i"], ["y"], name="n")],
+            [],
+            "GatherElements requires axis",
+        ),
+        (
+            [
+                NODE("Constant", [], ["i"], value_int=0),
+                NODE("ScatterElements", ["x", "i", "x"], ["y"], name="n"),
+            ],
+            [],
+            "axis 0 of a tensor of 0 dimensions",
+        ),
     ],
 )
 def test_attributes_that_no_model_may_have(
@@ -102,6 +115,27 @@ def test_attributes_that_no_model_may_have(
     """ONNX's inference lets them pass; each was an error of Python's."""
     with pytest.raises(InvalidInputError, match=f"'n'.*{said}"):
         import_model(model(*nodes, dims=dims))
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        NODE("LayerNormalization", ["d", "s"], ["y"], name="n"),
+        NODE("MeanVarianceNormalization", ["d"], ["y"], name="n"),
+        NODE("BatchNormalization", ["d", "s", "s", "s", "s"], ["y", "m", "v"], name="n", training_mode=1),
+        NODE("FusedMatMul", ["d", "d"], ["y"], name="n", domain="com.microsoft"),
+        NODE("SimplifiedLayerNormalization", ["d", "s"], ["y"], name="n", domain="com.microsoft"),
+    ],
+    ids=lambda node: node.op_type,
+)
+def test_a_rank_that_is_known_only_when_the_model_runs(node: onnx.NodeProto) -> None:
+    """Squeeze without axes leaves out those of one element, of which open dimensions may be some."""
+    turned = model(NODE("Squeeze", ["x"], ["d"]), node, dims=["a", "b", 4, 4])
+    turned.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    turned.graph.initializer.append(helper.make_tensor("s", TensorProto.FLOAT, [4], [1.0] * 4))
+    with pytest.raises(UnsupportedError, match=r"'n' .*how many dimensions.*; state numbers for the open"):
+        import_model(turned)
+    assert import_model(turned, shapes={"x": [2, 4, 4, 4]})["main"]
 
 
 def test_a_direction_that_no_layer_has() -> None:

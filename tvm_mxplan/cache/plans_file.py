@@ -13,6 +13,7 @@ import json
 import os
 import warnings
 from pathlib import Path
+from typing import Any
 
 from ..byoc.engine import Engine
 from ..core.fingerprint import Fingerprint
@@ -59,7 +60,7 @@ def load_plans(filename: str | os.PathLike[str], engine: Engine) -> int:
     return len(names)
 
 
-def _facts(engine: Engine) -> dict[str, object]:
+def _facts(engine: Engine) -> dict[str, Any]:
     return {"type": engine.name, "versions": engine.plan_versions()}
 
 

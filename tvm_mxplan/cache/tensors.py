@@ -21,7 +21,7 @@ def tensor_bytes(tensor: tvm.runtime.Tensor) -> memoryview:
         array = np.from_dlpack(tensor)
     except (BufferError, RuntimeError, TypeError):
         array = np.ascontiguousarray(tensor.numpy())
-    return memoryview(array.reshape(-1).view(np.uint8))
+    return array.reshape(-1).view(np.uint8).data
 
 
 def as_array(buffer: Buffer, dtype: str, shape: Sequence[int]) -> np.ndarray:

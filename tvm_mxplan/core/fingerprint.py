@@ -12,9 +12,10 @@ import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from mmap import mmap
 from typing import TypeAlias
 
-Buffer: TypeAlias = bytes | bytearray | memoryview
+Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
 Plain: TypeAlias = bool | int | float | str | bytes | Sequence["Plain"] | Mapping[str, "Plain"] | None
 
 PIECE = 4 << 20

@@ -118,8 +118,10 @@ def _taken(value: Any, shared: bool) -> Any:
     if isinstance(value, _OURS) or not _is_foreign(value):
         return value
     ways: list[Callable[[Any], Any]] = [np.from_dlpack, tvm_ffi.from_dlpack]
+    if not shared:
+        ways.append(np.asarray)
     reasons = []
-    for way in ways if shared else [*ways, np.asarray]:
+    for way in ways:
         try:
             return way(value)
         except Exception as error:

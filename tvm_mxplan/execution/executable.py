@@ -92,8 +92,7 @@ class Executable:
         self._amendments: dict[str, Any] = {}
         self._opcheck = opcheck or environment.debug_opcheck()
         self._opcheck_folder = opcheck_folder or environment.opcheck_folder()
-        stored = isinstance(report, StoredReport)
-        self._determinism = report.determinism() if stored else report.determinism
+        self._determinism = report.determinism() if isinstance(report, StoredReport) else report.determinism
         watched = self._opcheck or self._determinism is not None
         self._short = not (self._elsewhere or self._gpu or watched)
         self._thread = threading.local()

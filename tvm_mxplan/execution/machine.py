@@ -44,7 +44,7 @@ _device_libraries: list[ctypes.CDLL] = []  # likewise
 _ours: list[bool] = []
 
 
-class Tensor(tvm_ffi.core.Tensor):  # type: ignore[misc]
+class Tensor(tvm_ffi.core.Tensor):  # type: ignore[name-defined]
     """The class of tensors in tvm_ffi until ``tvm`` is imported and puts its own in the place of this.
 
     TVM takes it as one of its own.  What only TVM's class can do is done by that class.
@@ -52,7 +52,7 @@ class Tensor(tvm_ffi.core.Tensor):  # type: ignore[misc]
 
     __slots__ = ()
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type:
         """For isinstance: a tensor made before ``import tvm`` is one of TVM's after it."""
         found: type = getattr(sys.modules.get("tvm.runtime"), "Tensor", Tensor)

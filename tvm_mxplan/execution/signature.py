@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from ..core.decisions.stored_state import StoredState
 from ..core.program.dim_text import dim_from_text
@@ -221,7 +221,7 @@ def _check_condition(text: str, symbols: Mapping[str, int]) -> None:
     )
 
 
-def is_symbol(dim: int | str) -> bool:
+def is_symbol(dim: int | str) -> TypeGuard[str]:
     """Whether a dimension is a name alone."""
     return isinstance(dim, str) and dim.isidentifier()
 

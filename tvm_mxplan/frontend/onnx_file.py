@@ -10,7 +10,7 @@ import mmap
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .wire import BYTES, Message, fields, varint_bytes
 
@@ -85,9 +85,9 @@ def skeleton_of(model: onnx.ModelProto) -> bytes:
     return text
 
 
-def _copied(source: object, target: object, left_out: str) -> Iterator[object]:
+def _copied(source: Any, target: Any, left_out: str) -> Iterator[Any]:
     """Copy all fields of a message but one, and give that one if it is set."""
-    for descriptor, value in source.ListFields():  # type: ignore[attr-defined]
+    for descriptor, value in source.ListFields():
         if descriptor.name == left_out:
             yield value
         elif descriptor.is_repeated:

@@ -39,7 +39,7 @@ def onnx_fingerprint(
     fingerprint = Fingerprint()
     fingerprint.add("ir version", model.number(_IR_VERSION))
     opsets = [Message(opset) for opset in model.all(_OPSETS)]
-    versions = [[opset.text(_OPSET_DOMAIN), opset.number(_OPSET_VERSION)] for opset in opsets]
+    versions = [(opset.text(_OPSET_DOMAIN), opset.number(_OPSET_VERSION)) for opset in opsets]
     fingerprint.add("opsets", sorted(versions))
     fingerprint.add("functions", [bytes(function) for function in model.all(_FUNCTIONS)])
     fingerprint.add("shapes", {name: plain_shape(shape) for name, shape in (shapes or {}).items()})
@@ -67,14 +67,14 @@ class _Graph:
 
     def describe(self, graph: Message) -> Plain:
         inputs = [Message(value) for value in graph.all(_INPUTS)]
-        rows = [
+        rows: list[Plain] = [
             [self._define(value.text(_VALUE_NAME)), bytes(value.merged(_VALUE_TYPE))]
             for value in inputs
             if value.text(_VALUE_NAME) not in self._parameters
         ]
         nodes = [self._node(Message(node)) for node in graph.all(_NODES)]
         outputs = [Message(value) for value in graph.all(_OUTPUTS)]
-        ends = [
+        ends: list[Plain] = [
             [self._number(value.text(_VALUE_NAME)), bytes(value.merged(_VALUE_TYPE))] for value in outputs
         ]
         return [rows, nodes, ends, self._used, [bytes(tensor) for tensor in graph.all(_SPARSE)]]

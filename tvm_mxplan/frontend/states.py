@@ -72,7 +72,7 @@ def keep_states(
     return (
         mod,
         names,
-        outputs and list(outputs),
+        None if outputs is None else list(outputs),
         tuple(_state(main, results, pair, capacity) for pair in pairs),
     )
 

@@ -14,7 +14,7 @@ from tvm_mxplan.core.program.dims import static_shape
 from .estimate import Array, Estimate, as_stored, unit_roundoff
 from .physical import CheckedTensor, read
 from .references import evaluate
-from .result import Finding
+from .result import Finding, Kind
 
 ALIGNMENT = 64
 
@@ -117,7 +117,7 @@ def differ(name: str, actual: Array, estimate: Estimate) -> tuple[Finding | None
     worst = float(share[at])
     if not wrong.any():
         return None, worst
-    kind = "values" if np.isfinite(got[at]) else "not finite"
+    kind: Kind = "values" if np.isfinite(got[at]) else "not finite"
     where = tuple(int(i) for i in at)
     error = np.broadcast_to(allowed, share.shape)[at]
     numbers = (float(got[at]), float(estimate.value[at]), float(error))

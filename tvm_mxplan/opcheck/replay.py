@@ -94,14 +94,10 @@ def write(folder: str | os.PathLike[str], stem: str, text: str, ran: Observed) -
         arrays[f"actual{at}"] = ran.results[value].raw
         arrays[f"expected{at}"] = estimate.value
         arrays[f"allowed{at}"] = np.broadcast_to(estimate.error, estimate.value.shape)
+    texts = {"program": codec.encode(single), "text": text.encode(), "library": ran.library.encode()}
+    arrays |= {name: np.frombuffer(one, np.uint8) for name, one in texts.items()}
     with whole_file(path) as partial, partial.open("wb") as file:
-        np.savez_compressed(
-            file,
-            program=np.frombuffer(codec.encode(single), np.uint8),
-            text=np.frombuffer(text.encode(), np.uint8),
-            library=np.frombuffer(ran.library.encode(), np.uint8),
-            **arrays,
-        )
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub's allow_pickle
     return path
 
 

@@ -62,7 +62,7 @@ def _legalize(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     begin, step = place_of(call, axis)
     end = begin + step * call.args[1].ty.shape.values[axis]
     bounds = tirx.IntImm("int64", begin), end
-    return put_by_kernel(builder, *call.args, axis=axis, bounds=bounds, step=step)
+    return put_by_kernel(builder, call.args[0], call.args[1], axis, bounds, step)
 
 
 PUT = Operator("put", "a tensor with another in the place of some of its elements", _type, _legalize)

@@ -199,7 +199,7 @@ def _made(
 
 
 def _reader(tools: Any, samples: Samples) -> Any:
-    class Reader(tools.CalibrationDataReader):  # type: ignore[misc]
+    class Reader(tools.CalibrationDataReader):
         def __init__(self) -> None:
             self.rewind()
 

@@ -56,7 +56,11 @@ def engine(library: str, question: str, *arguments: Any) -> Any:
     from ..byoc import registry
 
     answers = registry.engine(library)
-    return {"describe": answers.description_text, "refuse": answers.refuse}[question](*arguments)
+    questions: dict[str, Callable[..., Any]] = {
+        "describe": answers.description_text,
+        "refuse": answers.refuse,
+    }
+    return questions[question](*arguments)
 
 
 def check(strategy: str) -> None:

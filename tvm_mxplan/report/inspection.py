@@ -7,6 +7,7 @@ from typing import Any
 import tvm
 
 from ..byoc import registry
+from ..byoc.engine import Engine
 from ..byoc.region_module import modules_under, program_of
 from ..core.program.program import Program
 from ..pipeline_registration import NAME
@@ -37,24 +38,30 @@ class RelaxDump:
 
 def region_programs(module: Any) -> str:
     """The program of every region in a runtime module, in the runtime's own words; '' if there is none."""
-    return "\n\n".join(node.inspect_source() for node in region_modules(module))
+    return "\n\n".join(region.inspect_source() for region in region_modules(module))
 
 
 def decoded_programs(module: Any) -> list[Program]:
     """The program of every region in a runtime module, as data."""
-    return [program_of(node) for node in region_modules(module)]
+    return [program_of(region) for region in region_modules(module)]
 
 
 def region_modules(module: Any) -> list[Any]:
     """The modules of regions that a runtime module holds."""
-    return [node for node in modules_under(getattr(module, "mod", module)) if registry.engine_of(node)]
+    return [region for _, region in regions_of(module)]
+
+
+def regions_of(module: Any) -> list[tuple[Engine, Any]]:
+    """The modules of regions that a runtime module holds, each behind the engine that made it."""
+    nodes = modules_under(getattr(module, "mod", module))
+    return [(engine, node) for node in nodes if (engine := registry.engine_of(node))]
 
 
 def other_implementations(module: Any) -> list[str]:
     """Steps of a runtime module that have run, and not by the implementation they were planned for."""
     reasons = []
-    for region in region_modules(module):
-        program, engine = program_of(region), registry.engine_of(region)
+    for engine, region in regions_of(module):
+        program = program_of(region)
         if program.symbols:  # planned for typical numbers, made for those at hand
             continue
         for specialization in engine.stats(region)["specializations"]:
@@ -70,8 +77,6 @@ def other_implementations(module: Any) -> list[str]:
 def failed_plans(module: Any) -> tuple[str, ...]:
     """The plans of a runtime module that failed in this process, and what ran in their places."""
     told = (
-        str(one)
-        for region in region_modules(module)
-        for one in registry.engine_of(region).failed_plans(program_of(region))  # type: ignore[union-attr]
+        str(one) for engine, region in regions_of(module) for one in engine.failed_plans(program_of(region))
     )
     return tuple(dict.fromkeys(told))

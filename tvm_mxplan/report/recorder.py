@@ -268,7 +268,7 @@ def _types(program: ir.Program, step: ir.Step) -> tuple[str, ...]:
 
 def _crossing(program: ir.Program) -> tuple[str, ...]:
     """Inputs and outputs whose tensors have a physical shape."""
-    ports = [program.values[value] for kind in ("input", "output") for value in program.of_kind(kind)]  # type: ignore[arg-type]
+    ports = [program.values[value] for kind in ("input", "output") for value in program.of_kind(kind)]
     return tuple(
         f"{port.name} {port.layout}" for port in ports if port.layout != plain_layout(len(port.shape))
     )

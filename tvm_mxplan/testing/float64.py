@@ -97,10 +97,11 @@ def _average_pool(attributes: Attributes, x: np.ndarray) -> np.ndarray:
     kernel, counted = attributes["kernel_shape"], attributes.get("count_include_pad", 0)
     if counted and attributes.get("ceil_mode", 0):
         raise NotImplementedError("AveragePool that counts padding, in ceil mode")
-    total = sum(view for _, view in _windows(attributes, x, kernel, 0.0))
+    total = np.add.reduce([view for _, view in _windows(attributes, x, kernel, 0.0)])
     if counted:
-        return total / np.prod(kernel)
-    return total / sum(view for _, view in _windows(attributes, np.ones_like(x[:1, :1]), kernel, 0.0))
+        return np.asarray(total / np.prod(kernel))
+    ones = np.ones_like(x[:1, :1])
+    return np.asarray(total / np.add.reduce([view for _, view in _windows(attributes, ones, kernel, 0.0)]))
 
 
 def _batch_norm(attributes: Attributes, x: np.ndarray, *parameters: np.ndarray) -> np.ndarray:

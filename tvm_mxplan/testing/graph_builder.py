@@ -6,7 +6,7 @@ follow the order of the layers (``conv3``, ``conv3_weight``), so the same networ
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -132,7 +132,9 @@ class GraphBuilder:
         attributes = {"kernel_shape": (kernel, kernel), "strides": (stride, stride), "pads": pads + pads}
         return self._add(self._fresh(op_type.lower()), op_type, [src], (channels, *size), **attributes)
 
-    def _add(self, name: str, op_type: str, srcs: list[str], shape: tuple[int, ...], **attributes) -> str:
+    def _add(
+        self, name: str, op_type: str, srcs: list[str], shape: tuple[int, ...], **attributes: Any
+    ) -> str:
         from onnx import helper
 
         self._nodes.append(helper.make_node(op_type, srcs, [name], name=name, **attributes))

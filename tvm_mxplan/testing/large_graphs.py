@@ -9,7 +9,7 @@ Extents are odd, weights random; each graph has about the number of operators as
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class _Graph:
         self.weights: list[onnx.TensorProto] = []
         self._random = np.random.default_rng(0)
 
-    def add(self, operator: str, *srcs: str, **attributes: object) -> str:
+    def add(self, operator: str, *srcs: str, **attributes: Any) -> str:
         from onnx import helper
 
         name = f"{operator.lower()}_{len(self.nodes)}"

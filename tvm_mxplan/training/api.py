@@ -51,7 +51,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("clip_norm", "clip_value"):
             value = getattr(self, name)
-            if value is not None and not (is_number(value, 0) and value > 0):
+            if value is not None and not (is_number(value, 0) and float(value) > 0):
                 raise InvalidInputError(f"{name}={value!r}; expected a number above 0")
         object.__setattr__(self, "accumulate", int_of("accumulate", self.accumulate, 1))
         object.__setattr__(self, "seed", int_of("seed", self.seed, 0))

@@ -168,7 +168,7 @@ def check_values(params: Mapping[str, relax.Var], weights: Mapping[str, np.ndarr
 
 def statistics_of(function: relax.Function) -> set[relax.Var]:
     """Parameters that are running means and variances of batch norms."""
-    found = set()
+    found: set[relax.Var] = set()
     for block in function.body.blocks:
         for binding in block.bindings:
             value = getattr(binding, "value", None)

@@ -134,7 +134,8 @@ def _placeholders(program: Any, importer: GraphImporter) -> tuple[dict[str, rela
     tensors = {**dict(program.named_buffers()), **program.state_dict, **program.constants}
     statistics = set(_statistics(program))
     inputs: dict[str, relax.Var] = {}
-    held, learned = _Held(), {}
+    held = _Held()
+    learned: dict[str, None] = {}  # in order, each once: weights may be tied
     for node, spec in zip(nodes, program.graph_signature.input_specs, strict=True):
         kind = spec.kind.name
         if kind == "PARAMETER":

@@ -76,7 +76,7 @@ class TunePlans:
         if result and self.tuning.measures and not result.complete:
             result = None
         decided = _decided(result) if result else None
-        if result and decided:
+        if known and result and decided:
             self.tuning.found(result)
             self.choices.advise(decided, self.tuning.origin_of(known))
         elif self.tuning.measures:

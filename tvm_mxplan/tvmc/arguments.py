@@ -48,9 +48,12 @@ class Parser(argparse.ArgumentParser):
 def add_verbosity(parser: argparse.ArgumentParser) -> None:
     """-v and -q, before the verb as well as behind it."""
     group = parser.add_mutually_exclusive_group()
-    kept = {"action": "store_true", "default": argparse.SUPPRESS}
-    group.add_argument("-v", "--verbose", help="tracebacks, and all that TVM prints", **kept)
-    group.add_argument("-q", "--quiet", help="print nothing but errors", **kept)
+    flags = {
+        "-v": ("--verbose", "tracebacks, and all that TVM prints"),
+        "-q": ("--quiet", "print nothing but errors"),
+    }
+    for short, (long, told) in flags.items():
+        group.add_argument(short, long, help=told, action="store_true", default=argparse.SUPPRESS)
 
 
 def add_explain(parser: argparse._ActionsContainer) -> None:

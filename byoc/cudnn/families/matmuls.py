@@ -26,7 +26,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import UnsupportedError
 from tvm_mxplan.operators.attention import Attention, attention_of
-from tvm_mxplan.passes.relax_types import constant_of, dtype_of, shape_of
+from tvm_mxplan.passes.relax_types import constant_of, dtype_of, static_shape_of
 
 from ..graphs.products import batch_stride
 from ..products import in_groups
@@ -155,7 +155,7 @@ def _back(c: Composite, value: int, order: tuple[int, ...]) -> int:
 
 def _may_hide_all(c: Composite, kind: Attention) -> bool:
     """Whether a row may see nothing: unless no mask, or one of constants, leaves it a column."""
-    rows, columns = static_shape(c.shape)[2], static_shape(shape_of(c.root.args[1]))[2]
+    rows, columns = static_shape(c.shape)[2], static_shape_of(c.root.args[1])[2]
     seen = np.ones((1, 1, rows, columns), bool)
     if kind.causal != "no":
         seen = np.isfinite(_causal_mask(rows, columns, kind.causal, "float32"))

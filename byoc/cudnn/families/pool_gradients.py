@@ -19,7 +19,7 @@ from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.operators.pooling_gradients import ADAPTIVE_BACKWARD, Pool
-from tvm_mxplan.passes.relax_types import shape_of
+from tvm_mxplan.passes.relax_types import static_shape_of
 
 from ..products import stored_filters
 
@@ -36,7 +36,7 @@ class _Windows:
 
 
 def _windows(call: relax.Call) -> _Windows:
-    image, grad = (static_shape(shape_of(arg)) for arg in call.args)  # type: ignore[arg-type]
+    image, grad = (static_shape_of(arg) for arg in call.args)
     extents, places = image[2:], grad[2:]
     axes = range(len(extents))
     if ADAPTIVE_BACKWARD.is_called(call):

@@ -108,7 +108,7 @@ def backward_weights(b: GraphBuilder, attrs: ir.ConvolutionBackwardWeights) -> d
 _Filtering = ir.Convolution | ir.Deconvolution | ir.ConvolutionBackwardWeights
 
 
-def _windows(attrs: _Filtering, end: Ints) -> dict[str, Ints]:
+def _windows(attrs: _Filtering, end: Ints) -> dict[str, Any]:
     return {
         "pre_padding": attrs.padding[: len(end)],
         "post_padding": end,

@@ -129,7 +129,7 @@ class GraphBuilder:
         self._nodes.append({"kind": kind, "in": list(inputs), "out": list(stored)})
         return self._request()
 
-    def pointwise(self, mode: str, *inputs: int, **attributes: float) -> int:
+    def pointwise(self, mode: str, *inputs: int, **attributes: Any) -> int:
         return self.node("pointwise", inputs, mode=mode, **attributes)
 
     def request(self, shape: Ints | None = None, strides: Ints | None = None) -> dict[str, Any]:

@@ -22,6 +22,7 @@ import numpy as np
 from tvm_mxplan.byoc.backend import Translation
 from tvm_mxplan.byoc.elementwise import COMMUTATIVE
 from tvm_mxplan.byoc.rewrites.graph import Graph
+from tvm_mxplan.byoc.rewrites.quantized.forms import Numbers
 from tvm_mxplan.byoc.rewrites.quantized.lower import lower
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import plain_layout
@@ -233,7 +234,7 @@ class _Fusion:
             operands.insert(-1, ir.Operand("bias", self._zeros(made)))
         return replace(root, operands=tuple(operands), post_ops=(*root.post_ops, *post_ops))
 
-    def _held(self, step: ir.Step, choice: _Choice) -> tuple[int, integers.Numbers] | None:
+    def _held(self, step: ir.Step, choice: _Choice) -> tuple[int, Numbers] | None:
         """The integers that a product of integers adds as they stand, and their numbers."""
         adds = isinstance(choice.function, ir.Binary) and choice.function.algorithm == "add"
         if not adds or not choice.root.is_quantized:

@@ -28,6 +28,7 @@ from tvm_mxplan.core.machine import Compute, KernelRate, MachineRates, MemoryLev
 from tvm_mxplan.core.machine.caches import cache_sizes
 from tvm_mxplan.core.processor import StolenTime
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import static_shape
 from tvm_mxplan.errors import UnsupportedError
 
 from .. import library
@@ -208,7 +209,8 @@ def _best_us(program: ir.Program) -> float:
         value = program.values[number]
         arrays.append(np.full(parse_layout(value.layout).physical_shape(value.shape), 0.5, np.float32))
     constants = [
-        np.full(program.values[number].shape, 0.5, np.float32) for number in program.of_kind("constant")
+        np.full(static_shape(program.values[number].shape), 0.5, np.float32)
+        for number in program.of_kind("constant")
     ]
     return _best_us_of(_function(program, constants)(*arrays), lambda: None)
 

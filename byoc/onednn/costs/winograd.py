@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from tvm_mxplan.core.element_types import item_bytes
 from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.core.policies import ConvolutionAlgorithm
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
 from .vectors import has_narrow_vectors
 
-_TILES: dict[ir.ConvolutionAlgorithm, int] = {"winograd_f2": 2, "winograd_f4": 4}
+_TILES: dict[ConvolutionAlgorithm, int] = {"winograd_f2": 2, "winograd_f4": 4}
 _COMPUTED = "float32"  # in transforms and products, whatever type images are in
 _ITEM = item_bytes(_COMPUTED)  # of filters and patches
 _CHANNELS = 16  # rows of patches are padded to multiples of it

@@ -7,6 +7,7 @@ After    v3 = attention(q, k, v), seen as [N, H, S, W]  heads behind rows, as al
 from __future__ import annotations
 
 from tvm_mxplan.byoc.composite import Composite
+from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.operators.attention import attention_of
 from tvm_mxplan.passes.relax_types import shape_of
 
@@ -35,9 +36,10 @@ def translate_cached(c: Composite) -> tuple[int, ...]:
     """The step, its result and the caches; see ``translate``."""
     roles = ("src", "key", "value", "past_key", "past_value", "filled", "mask")
     operands = [(role, c.value(arg)) for role, arg in zip(roles, c.root.args, strict=False)]
+    given = [(role.removeprefix("past_"), value) for role, value in operands if role.startswith("past_")]
     (batch, heads, rows, _), (*_, width) = (shape_of(c.root.args[at]) for at in (0, 2))  # type: ignore[misc]
-    results = {"dst": (batch, rows, heads, width)}
-    results |= {f"joined_{role}": shape_of(c.root.args[at]) for at, role in ((3, "key"), (4, "value"))}
+    results: dict[str, Shape] = {"dst": (batch, rows, heads, width)}
+    results |= {f"joined_{role}": c.builder.values[cache].shape for role, cache in given}
     dst, *caches = c.builder.step_of_several("attention", attention_of(c.root), operands, results)
     return (c.builder.permute(dst, (0, 2, 1, 3)), *caches)
 

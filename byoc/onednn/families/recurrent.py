@@ -14,9 +14,9 @@ from tvm import relax
 
 from tvm_mxplan.byoc.composite import Composite
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.program.dims import is_static
+from tvm_mxplan.core.program.dims import Shape, is_static, static_shape
 from tvm_mxplan.operators.recurrent import GATES, USUAL, Activation, Layer, layer_of, operands_of
-from tvm_mxplan.passes.relax_types import constant_of, dtype_of, shape_of
+from tvm_mxplan.passes.relax_types import constant_of, dtype_of, shape_of, static_shape_of
 
 from ..checks import Match, tensors_ok
 
@@ -72,7 +72,7 @@ def translate(c: Composite) -> tuple[int, ...]:
     assert cell is not None
     src = c.value(given["data"])
     steps, samples, _ = c.builder.values[src].shape
-    units = int(shape_of(given["recurrence"])[2])  # type: ignore[index,arg-type]
+    units = static_shape_of(given["recurrence"])[2]
     state = (1, layer.directions, samples, units)
     operands = [("src", src)]
     operands += [(role, _weights(c, layer, given[role])) for role in ("weights", "recurrence")]
@@ -96,8 +96,8 @@ Tensor: TypeAlias = np.ndarray | int
 def _weights(c: Composite, layer: Layer, expr: relax.Expr) -> int:
     """Weights (layers, directions, inputs, gates, units); constants stored as they came but for the gates."""
     gates = GATES[layer.kind]
-    rows, inputs = shape_of(expr)[1:]  # type: ignore[index]
-    apart = _seen(c, expr, (1, layer.directions, gates, int(rows) // gates, inputs))  # type: ignore[call-overload]
+    _, rows, inputs = static_shape_of(expr)
+    apart = _seen(c, expr, (1, layer.directions, gates, rows // gates, inputs))
     value = c.builder.permute(_in_order(c, apart, _GATES[layer.kind]), (0, 1, 4, 2, 3))
     return value if isinstance(apart, np.ndarray) else c.builder.plain_copy(value)
 
@@ -117,15 +117,17 @@ def _bias(c: Composite, layer: Layer, given: relax.Expr | None, units: int) -> i
         return c.builder.constant(np.ascontiguousarray(np.concatenate(pieces, 2)))
     first, second = _slice(c, halves, 0, gates), _slice(c, halves, gates, gates)
     operands = [("src", first), ("src1", second)]
-    whole = c.builder.step("add", ir.Binary("add"), c.builder.values[first].shape, operands)
+    both = c.builder.step("add", ir.Binary("add"), c.builder.values[first].shape, operands)
     if not linear:
-        return _in_order(c, whole, order)
-    return _joined(c, [_slice(c, whole, 0, 2), _slice(c, first, 2, 1), _slice(c, second, 2, 1)])
+        return _in_order(c, both, order)
+    return _joined(c, [_slice(c, both, 0, 2), _slice(c, first, 2, 1), _slice(c, second, 2, 1)])
 
 
-def _seen(c: Composite, expr: relax.Expr, shape: ir.Shape) -> Tensor:
+def _seen(c: Composite, expr: relax.Expr, shape: Shape) -> Tensor:
     array = constant_of(expr)
-    return c.builder.reshape(c.value(expr), shape) if array is None else array.reshape(shape)  # type: ignore[arg-type]
+    if array is None:
+        return c.builder.reshape(c.value(expr), shape)
+    return array.reshape(static_shape(shape))
 
 
 def _in_order(c: Composite, tensor: Tensor, order: Sequence[int]) -> int:
@@ -144,13 +146,13 @@ def _slice(c: Composite, value: int, begin: int, count: int) -> int:
 
 def _joined(c: Composite, parts: Sequence[int]) -> int:
     shapes = [c.builder.values[part].shape for part in parts]
-    count = sum(int(shape[2]) for shape in shapes)  # type: ignore[call-overload]
+    count = sum(static_shape(tuple(shape[2] for shape in shapes)))
     shape = (*shapes[0][:2], count, *shapes[0][3:])
     return c.builder.step("concat", ir.Concat(2), shape, [("src", part) for part in parts])
 
 
 def _states(
-    c: Composite, layer: Layer, given: Mapping[str, relax.Expr], shape: ir.Shape
+    c: Composite, layer: Layer, given: Mapping[str, relax.Expr], shape: Shape
 ) -> list[tuple[str, int]]:
     """The states before the first step: of an LSTM both, or none."""
     roles = [role for role in ("hidden", "cell") if role in given]
@@ -162,7 +164,7 @@ def _states(
             role,
             c.builder.reshape(c.value(given[role]), shape)
             if role in roles
-            else c.builder.constant(np.zeros(shape, dtype_of(given["data"]))),  # type: ignore[arg-type]
+            else c.builder.constant(np.zeros(static_shape(shape), dtype_of(given["data"]))),
         )
         for role in wanted
     ]

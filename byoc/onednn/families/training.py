@@ -9,6 +9,7 @@ from tvm import relax
 from tvm_mxplan.byoc.composite import Composite
 from tvm_mxplan.byoc.own_operators import running_statistics
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.operators.pooling_gradients import MAX_BACKWARD, Pool
 from tvm_mxplan.operators.recurrent_training import KEPT, TrainedLayer, named_operands
 from tvm_mxplan.operators.registration import shape_of
@@ -99,7 +100,7 @@ def recurrent(c: Composite) -> tuple[int, ...]:
     steps, samples, _ = values[found["src"]].shape
     directions, _, units = values[found["recurrence"]].shape
     every = (steps, samples, int(directions) * int(units))  # type: ignore[arg-type]
-    results: dict[str, ir.Shape] = {"dst": every, "kept_gates": (*every[:2], KEPT * every[2])}
+    results: dict[str, Shape] = {"dst": every, "kept_gates": (*every[:2], KEPT * every[2])}
     if layer.is_lstm:
         results |= {"kept_cells": every, "last_cell": (directions, samples, units)}
     attrs = ir.RecurrentTraining(layer.cell, layer.direction, layer.places)
@@ -114,7 +115,7 @@ def recurrent_backward(c: Composite) -> tuple[int, ...]:
     directions, _, units = values[found["recurrence"]].shape
     state = (directions, samples, units)
     products = (steps, samples, len(layer.places) * int(outputs))  # type: ignore[arg-type]
-    results: dict[str, ir.Shape] = {"dst": products, "hidden_gradient": state}
+    results: dict[str, Shape] = {"dst": products, "hidden_gradient": state}
     if layer.is_lstm:
         results["cell_gradient"] = state
     elif layer.cell == "gru_linear":

@@ -105,12 +105,13 @@ def _per_channel(graph: Graph, step: ir.Step | None, algorithm: str, axis: int =
     if not step or step.post_ops:
         return None
     shape = graph.values[step.dst].shape
-    if axis >= len(shape) or not isinstance(shape[axis], int):
+    extent = shape[axis] if axis < len(shape) else None
+    if not isinstance(extent, int):
         return None
     if isinstance(step.attrs, ir.Eltwise) and step.attrs.algorithm == "linear":
         number = {"mul": step.attrs.alpha, "add": step.attrs.beta}[algorithm]
         neutral = step.attrs.beta == 0.0 if algorithm == "mul" else step.attrs.alpha == 1.0
-        return np.full(shape[axis], number, "float64") if neutral else None
+        return np.full(extent, number, "float64") if neutral else None
     if not isinstance(step.attrs, ir.Binary) or step.attrs.algorithm not in (algorithm, _INVERSE[algorithm]):
         return None
     if graph.values[step.operand("src")].shape != shape:
@@ -118,7 +119,7 @@ def _per_channel(graph: Graph, step: ir.Step | None, algorithm: str, axis: int =
     array = graph.constant(step.operand("src1"))
     if array is None or not is_per_channel(array.shape, shape, axis):
         return None
-    flat = array.reshape(-1) * np.ones(shape[axis], "float64")
+    flat = array.reshape(-1) * np.ones(extent, "float64")
     if step.attrs.algorithm == _INVERSE[algorithm]:
         if algorithm == "mul" and not flat.all():
             return None

@@ -192,8 +192,8 @@ def _fuse_step(graph: Graph, at: int, integers: IntegerProducts) -> None:
     if isinstance(step.attrs, ir.Quantization):
         take_conversion(graph, at)
     elif pair is not None:
-        producer, merged = pair
-        graph.merge(producer, at, merged)
+        into, merged = pair
+        graph.merge(into, at, merged)
     elif isinstance(step.attrs, ir.Eltwise):
         producer = graph.producer(step.operand("src"))
         if producer is not None and _takes_eltwise(graph, producer, integers, step.attrs.algorithm):
@@ -244,7 +244,8 @@ def _append(graph: Graph, producer: int, at: int, post_op: ir.PostOp) -> None:
 
 def _as_binary(graph: Graph, step: ir.Step, attrs: ir.Eltwise) -> ir.Step:
     """The same function as a binary step with a number, which takes post-ops."""
-    algorithm, number, post_ops = "mul", 1.0, (ir.EltwisePostOp(*_fields(attrs)),)
+    algorithm, number = "mul", 1.0
+    post_ops: tuple[ir.PostOp, ...] = (ir.EltwisePostOp(*_fields(attrs)),)
     if attrs.algorithm == "linear" and attrs.beta == 0.0:
         number, post_ops = attrs.alpha, ()
     elif attrs.algorithm == "linear" and attrs.alpha == 1.0:

@@ -9,8 +9,8 @@ oneDNN 3.2 begins anew for each of the small ones: seven products of 7 rows take
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from functools import reduce
 
 from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
@@ -64,9 +64,7 @@ def _product(extents: Shape) -> Dim:
     """All extents multiplied, the known ones first."""
     known = [extent for extent in extents if isinstance(extent, int)]
     named = [extent for extent in extents if not isinstance(extent, int)]
-    number = reduce(lambda a, b: a * b, known, 1)
-    return reduce(_times, named, number)
-
-
-def _times(a: Dim, b: Dim) -> Dim:
-    return b if a == 1 else Expr("*", a, b)
+    found: Dim = math.prod(known)
+    for extent in named:
+        found = extent if found == 1 else Expr("*", found, extent)
+    return found

@@ -201,7 +201,7 @@ def _pools(graph: Graph, at: int | None) -> Iterator[tuple[int, ir.Step]]:
             return
         attrs, src, dst = step.attrs, *(graph.values[step.operand(role)].shape for role in ("src", "dst"))
         pairs = zip(attrs.kernel, dst[2:], src[2:], strict=True)
-        whole = all(kernel * out == extent for kernel, out, extent in pairs)
+        whole = all(isinstance(out, int) and kernel * out == extent for kernel, out, extent in pairs)
         steps = zip(attrs.strides, attrs.kernel, dst[2:], strict=True)
         apart = all(stride == kernel or out == 1 for stride, kernel, out in steps)
         dense = not any(attrs.padding) and all(one == 1 for one in attrs.dilation)

@@ -144,8 +144,8 @@ def _spread(row: np.ndarray, numbers: Numbers, shape: tuple[int, ...]) -> np.nda
 
 def _seen(array: np.ndarray, view: ir.Value) -> np.ndarray:
     """A plain array as a view of it shows it."""
-    order = parse_layout(view.layout).order
-    return array.reshape([view.shape[axis] for axis in order]).transpose(np.argsort(order))  # type: ignore[arg-type]
+    order, shape = parse_layout(view.layout).order, static_shape(view.shape)
+    return array.reshape([shape[axis] for axis in order]).transpose(np.argsort(order))
 
 
 def real_numbers(graph: Graph, form: Form) -> np.ndarray | None:

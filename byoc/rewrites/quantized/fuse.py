@@ -114,10 +114,10 @@ def _add_integers(graph: Graph, at: int, step: ir.Step) -> None:
         post_ops.append(ir.EltwisePostOp("linear", scale, 0.0))
     if tuple(post_ops) != step.post_ops:
         graph.replace(at, replace(step, post_ops=_with_one_line_each(post_ops)))
-        for conversion in taken:
-            reader = graph.steps[conversion]
+        for place in taken:
+            reader = graph.steps[place]
             if reader and graph.is_unread(reader.dst):
-                graph.drop_into(conversion, step.name)
+                graph.drop_into(place, step.name)
 
 
 def _take_requantised(graph: Graph, at: int, step: ir.Step) -> None:

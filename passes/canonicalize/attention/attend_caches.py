@@ -57,33 +57,33 @@ def _found(function: relax.Function) -> dict[tvm.ir.Var, tuple[_Joined, _Joined]
     """Keys and values behind caches, by the variable of the attention that reads them."""
     values = dict(relax.analysis.get_var2val(function).items())
     reads = reads_of(function)
-    found = {}
+    found: dict[tvm.ir.Var, tuple[_Joined, _Joined]] = {}
     for variable, value in values.items():
         if not is_call_to(value, NAME.removeprefix("relax.")):
             continue
-        pair = [_joined(arg, values, reads) for arg in value.args[1:3]]
-        if None not in pair and pair[0].call.args[2].same_as(pair[1].call.args[2]):  # type: ignore[union-attr]
-            found[variable] = (pair[0], pair[1])
-    return found  # type: ignore[return-value]
+        keys, held = (_joined(arg, values, reads) for arg in value.args[1:3])
+        if keys and held and keys.call.args[2].same_as(held.call.args[2]):
+            found[variable] = (keys, held)
+    return found
 
 
 def _joined(
     piece: relax.Expr, values: Mapping[tvm.ir.Var, relax.Expr], reads: Counter[tvm.ir.Var]
 ) -> _Joined | None:
-    cut = values.get(piece)  # type: ignore[call-overload]
-    if not is_call_to(cut, "strided_slice") or reads[piece] != 1:  # type: ignore[index]
+    cut = values.get(piece)
+    if cut is None or not is_call_to(cut, "strided_slice") or reads[piece] != 1:
         return None
     whole = cut.args[0]
     call = values.get(whole)
     if call is None or not PUT_ROWS.is_called(call) or int(call.attrs["axis"]) != _ROWS:
         return None
-    shapes = shape_of(piece), shape_of(whole)
-    if None in shapes or any(
-        a != b for axis, (a, b) in enumerate(zip(*shapes, strict=True)) if axis != _ROWS
-    ):  # type: ignore[arg-type]
+    taken, given = shape_of(piece), shape_of(whole)
+    if taken is None or given is None:
+        return None
+    if any(a != b for axis, (a, b) in enumerate(zip(taken, given, strict=True)) if axis != _ROWS):
         return None
     # The caller reads the cache, and nobody else.
-    return _Joined(piece, whole, call) if reads[whole] == 2 and _begins_at_once(cut) else None  # type: ignore[arg-type]
+    return _Joined(piece, whole, call) if reads[whole] == 2 and _begins_at_once(cut) else None
 
 
 def _begins_at_once(cut: relax.Call) -> bool:

@@ -307,8 +307,8 @@ def _shared(site: Site, key: relax.Expr, value: relax.Expr) -> tuple[relax.Expr,
     bases = [_unrepeated(site, expr) for expr in (key, value)]
     if any(base is None for base in bases):
         return key, value
-    shapes = [shape_of(base) for base in bases]  # type: ignore[arg-type]
-    return (bases[0], bases[1]) if shapes[0][1] == shapes[1][1] else (key, value)  # type: ignore[index,return-value]
+    shapes = [shape_of(base) for base in bases]
+    return (bases[0], bases[1]) if shapes[0][1] == shapes[1][1] else (key, value)  # type: ignore[index]
 
 
 def _unrepeated(site: Site, expr: relax.Expr) -> relax.Expr | None:

@@ -25,7 +25,7 @@ from tvm import relax
 from tvm_mxplan.core.program.dims import Shape, is_static
 from tvm_mxplan.operators.attention import ROTARY, rotary
 
-from ...relax_types import dim_of, dtype_of, scalar_of, shape_of
+from ...relax_types import bounds_of, dim_of, dtype_of, scalar_of, shape_of
 from ..rewriter import Site, is_call_to, rewrite_bindings
 
 
@@ -191,18 +191,15 @@ def _taken(site: Site, expr: relax.Expr) -> tuple[relax.Expr, range] | None:
         return _taken_apart(site, call)
     if not is_call_to(call, "strided_slice"):
         return None
-    shape, result = shape_of(call.args[0]), shape_of(call)
-    given = [[dim_of(field) for field in arg.fields] for arg in call.args[1:] if isinstance(arg, relax.Tuple)]
-    if shape is None or result is None or len(given) != len(call.args) - 1:
+    shape, result, bounds = shape_of(call.args[0]), shape_of(call), bounds_of(call)
+    if shape is None or result is None or bounds is None:
         return None
-    if not all(is_static(tuple(one)) for one in given):  # type: ignore[arg-type]
-        return None
-    axes, begins, ends, *steps = given
+    axes, begins, ends, *steps = bounds
     rank, extent = len(shape), shape[-1]
-    if [int(axis) % rank for axis in axes] != [rank - 1] or not isinstance(extent, int):  # type: ignore[arg-type]
+    if [axis % rank for axis in axes] != [rank - 1] or not isinstance(extent, int):
         return None
     step = steps[0][0] if steps else 1
-    taken = range(*slice(begins[0], ends[0], step).indices(extent))  # type: ignore[misc]
+    taken = range(*slice(begins[0], ends[0], step).indices(extent))
     return (call.args[0], taken) if len(taken) == result[-1] else None
 
 

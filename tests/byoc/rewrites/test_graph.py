@@ -8,6 +8,7 @@ import pytest
 from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
+from tvm_mxplan.core.program.dims import Symbol
 
 RELU = ir.Eltwise("relu", 0.0, 0.0)
 ARRAY = np.arange(24, dtype="float32").reshape(2, 3, 4)
@@ -97,6 +98,7 @@ def test_what_is_no_whole_constant_has_no_numbers() -> None:
         shifted = Graph(program.with_value(number, alias_offset=16), b.constants)
         assert shifted.constant(view) is None, "a part of it, which may begin anywhere in the chain"
     assert Graph(program.with_value(view, layout="aB4b"), b.constants).constant(view) is None
+    assert Graph(program.with_value(view, shape=(Symbol("n"), 4)), b.constants).constant(view) is None
     assert Graph(program.with_value(whole, layout="acb"), b.constants).constant(view) is None
 
 

@@ -291,6 +291,16 @@ def test_batch_norm_of_a_far_mean_subtracts_it_first(mean, names):
     assert [op.name for op in _operators(simple)] == names
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_batch_norm_of_narrow_floats(dtype):
+    """GPUs keep a model's type, which numpy may not know."""
+    numbers = ", ".join(f'R.const([{number}], "{dtype}")' for number in (1.5, 0.5, 1.0, 4.0))
+    lines = f"a = R.nn.batch_norm(x, {numbers}, axis=1, epsilon=0.0, training=False)\ny = a[0]"
+    simple = SimplifyInference()(dataflow(lines, parameters=f'x: R.Tensor((2, 1, 4, 4), "{dtype}")'))
+    assert [op.name for op in _operators(simple)] == ["relax.subtract", "relax.multiply", "relax.add"]
+    assert [constant.ravel().tolist() for constant in constants(simple)] == [[1.0], [0.75], [0.5]]
+
+
 @pytest.mark.parametrize("axis", range(4))
 def test_a_broadcast_that_makes_an_axis_larger_stays(axis):
     """Without it no operand has the extent of that axis, and the result would be smaller."""

@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...core.fingerprint import Fingerprint
+from ...core.fingerprint import Fingerprint, Plain
 from ...frontend.stated_inputs import Shape, plain_shape
 from ..container import Entry, UnusableCache
 from ..store import Store
@@ -61,7 +61,11 @@ class KnownFile:
         self._store, self._path, self._state = store, path, state
         self._is_large = bool(state) and state[2] >= _WORTH_KEEPING
         named = {name: plain_shape(shape) for name, shape in (shapes or {}).items()}
-        self._facts = {"file": os.path.realpath(path), "state": list(state), "shapes": named}
+        self._facts: dict[str, Plain] = {
+            "file": os.path.realpath(path),
+            "state": list(state),
+            "shapes": named,
+        }
         fingerprint = Fingerprint()
         fingerprint.add("file", self._facts)
         fingerprint.add("read by", shared_surroundings()["versions"])

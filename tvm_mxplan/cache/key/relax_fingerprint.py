@@ -8,7 +8,7 @@ import tvm
 import tvm_ffi
 from tvm import relax
 
-from ...core.fingerprint import Fingerprint
+from ...core.fingerprint import Fingerprint, Plain
 from ...passes.origins import origins_of
 from ...passes.relax_types import is_constant
 
@@ -52,7 +52,9 @@ def relax_fingerprint(mod: tvm.IRModule, digests: Sequence[bytes]) -> str:
     fingerprint.add("text", mod.script(show_meta=False))
     structure = tvm_ffi.structural_hash(mod, skip_tensor_content=True)
     fingerprint.add("structural hash", structure)
-    types = [[str(tensor.dtype), [int(dim) for dim in tensor.shape]] for tensor in constants_of(mod)]
+    types: list[Plain] = [
+        [str(tensor.dtype), [int(dim) for dim in tensor.shape]] for tensor in constants_of(mod)
+    ]
     fingerprint.add("types", types)
     fingerprint.add("constants", digests)
     fingerprint.add("origins", _origins(mod))

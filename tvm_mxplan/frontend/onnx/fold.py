@@ -37,10 +37,10 @@ def folded(node: Node) -> list[np.ndarray | None] | None:
     proto = onnx.NodeProto()
     proto.CopyFrom(node.proto)
     del proto.input[:]
-    operands = {}
+    operands: dict[str, np.ndarray] = {}
     for index, value in enumerate(node.inputs):
         proto.input.append("" if value is None else f"operand_{index}")
-        if value is not None:
+        if isinstance(value, np.ndarray):
             operands[f"operand_{index}"] = value
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -66,7 +66,7 @@ def _is_weights_of_integers(node: Node) -> bool:
 
 def _evaluate(
     proto: onnx.NodeProto, domain: str, opset: int, operands: dict[str, np.ndarray]
-) -> Sequence[np.ndarray]:
+) -> Sequence[np.ndarray | None]:
     names = [name for name in proto.output if name]
     inputs = [
         onnx.helper.make_tensor_value_info(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import onnx
 
 from .node import Node
@@ -36,8 +38,8 @@ def body_of(node: Node, functions: Mapping[tuple[str, str], onnx.FunctionProto])
 
 
 def _standard(node: Node) -> onnx.FunctionProto | None:
-    try:
-        schema = onnx.defs.get_schema(node.op_type, node.opset, node.domain)
+    try:  # onnx tells no type of what a schema has of functions
+        schema: Any = onnx.defs.get_schema(node.op_type, node.opset, node.domain)
     except onnx.defs.SchemaError:
         return None
     function = onnx.FunctionProto()
@@ -67,7 +69,7 @@ def type_of(value: object) -> bytes:
         return onnx.helper.make_sequence_type_proto(inner).SerializeToString()
     dims = shape_of(value)
     shape = None if dims is None else [dim if isinstance(dim, int) else None for dim in dims]
-    element = onnx.helper.np_dtype_to_tensor_dtype(onnx.numpy_helper.np.dtype(dtype_of(value)))
+    element = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype_of(value)))
     return onnx.helper.make_tensor_type_proto(element, shape).SerializeToString()
 
 

@@ -29,6 +29,7 @@ from ..reasons import is_own_mistake, reason_of
 from . import auto_pad, converters, fold, functions, readers, stock
 from .checks.check_numbers import check_numbers
 from .contradictions import Contradiction, contradiction
+from .converters.table import TABLE
 from .dimensions import agree, reach, symbolic
 from .dimensions.aligned import aligned
 from .dimensions.dims import Dim
@@ -115,7 +116,7 @@ class Importer:
             node = self._node(proto, scope, opsets, as_real=bool(as_real.intersection(proto.output)))
             try:
                 with self.builder.importing(self._origin(node)):
-                    results = [self._shaped(result) for result in self._results(node, scope)]
+                    made = [self._shaped(result) for result in self._results(node, scope)]
             except MxplanError:
                 raise
             except (NotImplementedError, tvm.error.OpNotImplemented) as error:
@@ -140,7 +141,7 @@ class Importer:
                 raise InvalidInputError(
                     f"{self.called(node)}: cannot be imported ({reason_of(error)})"
                 ) from error
-            for name, result in zip(proto.output, results, strict=False):
+            for name, result in zip(proto.output, made, strict=False):
                 if name:
                     scope[name] = result
 
@@ -218,7 +219,7 @@ class Importer:
 
     def _refusal(self, node: Node) -> UnsupportedError:
         """The error of a node that nothing converts."""
-        if (node.domain, node.op_type) not in converters.TABLE:
+        if (node.domain, node.op_type) not in TABLE:
             return UnsupportedError(f"{self.called(node)}: this operator is not supported; {LEAVE_OUT}")
         advice = self._fixing(node)
         if advice:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ from .values import Scope, Value
 from .weights import load_small
 
 
-def read_model(path: str | Path) -> onnx.ModelProto:
+def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
     """Read a model file but for large weights in other files, which ``import_model`` reads from its folder.
 
     Raises

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tvm import relax, tirx
 
+from ...errors import UnsupportedError
 from ..constants import constant
 from .dimensions.dims import Dim, compared, expression, product, same
 from .dimensions.ratios import terms
@@ -67,6 +68,18 @@ class Node:
         """
         value = self.input(index)
         if value is not None and not isinstance(value, np.ndarray):
+            raise NotTaken
+        return value
+
+    def numbers(self, index: int) -> np.ndarray:
+        """The operand where its value is known.
+
+        Raises
+        ------
+        NotTaken : an operand that is computed when the model runs, or left out.
+        """
+        value = self.known(index)
+        if value is None:
             raise NotTaken
         return value
 
@@ -146,6 +159,21 @@ class Emitter:
         if rank is None:
             raise NotTaken
         return list(shape_of(self.with_shape(value, self.importer.new_dimensions(rank))) or [])
+
+    def rank(self, value: Value) -> int:
+        """The rank of a tensor.
+
+        Raises
+        ------
+        UnsupportedError : a tensor whose rank is known only when the model runs.
+        """
+        rank = rank_of(value)
+        if rank is None:
+            raise UnsupportedError(
+                f"{self._called()}: how many dimensions its operand has is known only when the model runs; "
+                "state numbers for the open dimensions of the model's inputs (shapes)"
+            )
+        return rank
 
     def with_shape(self, value: Value, dims: Sequence[Dim]) -> relax.Var:
         """A tensor of unknown dimensions with these stated, which is checked when the model runs."""

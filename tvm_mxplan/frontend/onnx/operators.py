@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import onnx
 
 from . import stock
@@ -36,8 +38,8 @@ def knows(domain: str, op_type: str, opset: int) -> bool:
 
 
 def _is_function(domain: str, op_type: str, opset: int) -> bool:
-    try:
-        schema = onnx.defs.get_schema(op_type, opset, domain)
+    try:  # onnx tells no type of what a schema has of functions
+        schema: Any = onnx.defs.get_schema(op_type, opset, domain)
     except onnx.defs.SchemaError:
         return False
     return bool(schema.has_function or schema.has_context_dependent_function)

@@ -95,7 +95,7 @@ def _operand(emitter: Emitter, node: Node, value: Value) -> relax.Expr | None:
     return emitter.tensor(value)
 
 
-def _results(emitter: Emitter, result: object, node: Node) -> list[Value]:
+def _results(emitter: Emitter, result: relax.Expr, node: Node) -> list[Value]:
     if isinstance(result, relax.Expr) and not tvm.ir.is_prim_expr(result):
         result = emitter.builder.normalize(result)
     if isinstance(result, relax.Tuple):
@@ -106,7 +106,7 @@ def _results(emitter: Emitter, result: object, node: Node) -> list[Value]:
     return [_result(emitter, result)]
 
 
-def _result(emitter: Emitter, result: object) -> Value:
+def _result(emitter: Emitter, result: relax.Expr) -> Value:
     if isinstance(result, relax.ShapeExpr):
         return value_of(list(result.values), (len(result.values),))
     if tvm.ir.is_prim_expr(result):

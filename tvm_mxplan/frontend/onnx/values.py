@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from tvm import relax
@@ -44,7 +45,7 @@ class Symbols:
         return list(self.elements.reshape(-1))
 
 
-Value = np.ndarray | Symbols | relax.Expr | list | None
+Value: TypeAlias = np.ndarray | Symbols | relax.Expr | list | None
 """See the file's text; a list holds values."""
 
 

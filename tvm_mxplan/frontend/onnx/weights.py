@@ -56,7 +56,7 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None) -> np.ndarray:
     place = stored(tensor, shown(tensor.name))
     data = aligned_bytes(_nbytes(tensor))
     try:
-        read = _read(folder, place, memoryview(data))
+        read = _read(folder, place, data.data)
     except OSError as error:
         raise InvalidInputError(
             f"{folder / place.location}: the data of initializer {shown(tensor.name)} cannot be read "

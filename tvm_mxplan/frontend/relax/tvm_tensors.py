@@ -106,7 +106,7 @@ class _Reader:
 
     def _data(self, nbytes: int) -> np.ndarray:
         data = aligned_bytes(nbytes)
-        view, read = memoryview(data), 0
+        view, read = data.data, 0
         while read < nbytes and (some := self._file.readinto(view[read : read + _SLICE])):  # type: ignore[attr-defined]
             read += some
         if read < nbytes:

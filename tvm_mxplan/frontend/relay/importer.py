@@ -78,8 +78,8 @@ def import_program(
     control = any(isinstance(expr, If) for expr in _everything(module))
     importer = _Importer(module, places, builder, control)
     scope: Scope = ChainMap({})
-    scope.update({param: constant(value) for param, value in bound.items()})
-    scope.update(inputs)
+    scope.update((param, constant(value)) for param, value in bound.items())
+    scope.update(inputs.items())
     with builder.function("main", list(inputs.values())):
         if control:
             result = _tensors(importer.value(main.body, scope))

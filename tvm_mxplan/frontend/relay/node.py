@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import tvm
@@ -14,8 +14,8 @@ from ...errors import InvalidInputError, UnsupportedError
 from ..constants import constant
 from .attributes import REQUIRED, fields_of
 
-Dim = int | tvm.ir.Expr
-Value = relax.Expr | list
+Dim: TypeAlias = int | tvm.ir.Expr
+Value: TypeAlias = relax.Expr | list
 """A tensor, or a list of values for a tuple."""
 _HANDLES = ("", "void", "handle")
 """The names of an element type that is not stated."""
@@ -65,7 +65,7 @@ class Node:
             self.wrong(f"attribute {name} is missing; expected one")
         return default
 
-    def int(self, name: str) -> int:
+    def integer(self, name: str) -> int:
         value = self.attribute(name)
         if isinstance(value, bool) or not isinstance(value, int):
             self.wrong(f"expected a number as {name}, got {value!r}")
@@ -136,7 +136,7 @@ class Node:
 
     def axis(self, name: str, rank: int) -> int:
         """An axis counted from the front."""
-        return self.from_front(self.int(name), rank, name)
+        return self.from_front(self.integer(name), rank, name)
 
     def from_front(self, axis: int, rank: int, name: str = "axis") -> int:
         if not -rank <= axis < rank:

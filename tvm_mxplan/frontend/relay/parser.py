@@ -14,6 +14,7 @@ comments state are not read: they follow from the inputs.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import ChainMap
 from typing import Any
@@ -185,7 +186,7 @@ class _Parser(Reader):
         while self._next.kind == "infix" and _INFIX[self._next.text][1] >= least:
             word = self._take()
             operator, binding = _INFIX[word.text]
-            right = self._nested(lambda above=binding + 1: self._joined(above))
+            right = self._nested(functools.partial(self._joined, binding + 1))
             left = Call(word.place, operator, (left, right), {})
         return left
 

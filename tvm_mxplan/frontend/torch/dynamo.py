@@ -60,7 +60,7 @@ def mxplan(
     settings = Options.of(given)
     if torch.is_grad_enabled() and any(getattr(value, "requires_grad", False) for value in example_inputs):
         warn_once("its inputs or weights require gradients; call it under torch.no_grad()")
-        return graph_module.forward  # type: ignore[no-any-return]
+        return graph_module.forward
 
     def build(mod: tvm.IRModule) -> Executable:
         return tvm_mxplan.compile(mod, target, options=settings)
@@ -78,7 +78,7 @@ def mxplan(
         return boxed
 
     backend = aot_autograd(fw_compiler=compiled, decompositions=decomposition_table())
-    return backend(graph_module, example_inputs)  # type: ignore[no-any-return]
+    return backend(graph_module, example_inputs)
 
 
 def executables() -> list[Executable]:

@@ -137,7 +137,7 @@ def apply_binary(estimate: Estimate, algorithm: str, other: Array) -> Estimate:
         case "div":
             error = _bounded(estimate.error / np.abs(other))
         case _:
-            error = estimate.error
+            error = np.asarray(estimate.error)
     if algorithm in ("min", "max"):
         return Estimate(value, error)
     return Estimate(value, error).rounded(2)

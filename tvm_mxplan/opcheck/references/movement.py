@@ -73,7 +73,7 @@ def scatter_elements(attrs: ir.ScatterElements, operands: Operands) -> Estimate:
 
 def _places(axis: int, indices: Array) -> list[Array]:
     """The index along each axis of what ``indices`` name along one."""
-    places = list(np.indices(indices.shape))
+    places: list[Array] = list(np.indices(indices.shape))
     places[axis] = indices.astype(np.int64)
     return places
 

@@ -83,10 +83,12 @@ def _attention_type(call: relax.Call) -> tvm.ir.Type:
 def _attention_legalize(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     kind, (query, key, value, keys, values, filled, *masks) = attention_of(call), call.args
     emit = emitting(builder)
-    joined = [emit(put_rows(cache, rows, filled, 2)) for cache, rows in ((keys, key), (values, value))]
+    joined_keys, joined_values = (
+        emit(put_rows(cache, rows, filled, 2)) for cache, rows in ((keys, key), (values, value))
+    )
     seen = builder.emit(_seen(builder, kind, call, filled, masks))
-    whole = attention(Attention(kind.scale, "no", kind.nan_is_zero), query, *joined, seen)
-    return relax.Tuple([parts(builder.normalize(whole), emit), *joined])
+    whole = attention(Attention(kind.scale, "no", kind.nan_is_zero), query, joined_keys, joined_values, seen)
+    return relax.Tuple([parts(builder.normalize(whole), emit), joined_keys, joined_values])
 
 
 def _seen(

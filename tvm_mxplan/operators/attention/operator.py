@@ -33,7 +33,8 @@ import tvm
 from tvm import relax
 from tvm.relax import op
 
-from tvm_mxplan.core.program.kinds.sequences import Attention, AttentionCausal
+from tvm_mxplan.core.program.kinds.sequences import Attention as Attention
+from tvm_mxplan.core.program.kinds.sequences import AttentionCausal
 
 from ..registration import Operator
 

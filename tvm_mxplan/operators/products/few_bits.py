@@ -108,9 +108,17 @@ def _infer(call: relax.Call) -> tvm.ir.Type:
 
 
 def _real(_builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    arrays = [operand.value.numpy() for operand in call.args]
-    zero_points = arrays[2] if len(arrays) > 2 else None
-    return relax.const(real_matrix(*arrays[:2], zero_points, **attributes_of(call)), "float32")
+    numbers, scales, *points = (operand.value.numpy() for operand in call.args)
+    kind = attributes_of(call)
+    real = real_matrix(
+        numbers,
+        scales,
+        points[0] if points else None,
+        bits=kind["bits"],
+        block=kind["block"],
+        depth=kind["depth"],
+    )
+    return relax.const(real, "float32")
 
 
 FEW_BITS = Operator("few_bits", "a matrix whose numbers have few bits, in blocks", _infer, _real)

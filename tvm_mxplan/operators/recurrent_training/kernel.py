@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tvm import relax, te, tirx
 from tvm.script.ir_builder import IRBuilder
@@ -19,7 +20,7 @@ from tvm.script.ir_builder import tirx as T
 
 from .operators import KEPT, TrainedLayer, named_operands
 
-Index = tirx.Expr | int
+Index: TypeAlias = tirx.Expr | int
 
 
 def forward_kernel(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:

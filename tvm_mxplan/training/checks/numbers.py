@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
+from typing import SupportsFloat, TypeGuard
 
 import numpy as np
 
@@ -17,21 +18,20 @@ def float_of(name: str, value: object, low: float, high: float = math.inf) -> fl
     if not is_number(value, low, high):
         bounds = f"of at least {low}" if high == math.inf else f"from {low} to below {high}"
         raise InvalidInputError(f"{name}={value!r}; expected a number {bounds}")
-    return float(value)  # type: ignore[arg-type]
+    return float(value)
 
 
-def is_number(value: object, low: float, high: float = math.inf) -> bool:
+def is_number(value: object, low: float, high: float = math.inf) -> TypeGuard[SupportsFloat]:
     """Whether a value is a number from ``low`` to below ``high``."""
-    return isinstance(value, Real) and not isinstance(value, bool) and low <= value < high
+    return isinstance(value, Real) and not isinstance(value, bool) and low <= float(value) < high
 
 
 def int_of(name: str, value: object, low: int = int(_INT64.min)) -> int:
     """A whole number from ``low`` on that fits int64 as Python's; InvalidInputError for another value."""
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_whole or not low <= int(value) <= _INT64.max:  # type: ignore[call-overload]
-        bounds = "of int64" if low == _INT64.min else f"from {low}"
-        raise InvalidInputError(f"{name}={value!r}; expected a whole number {bounds}")
-    return int(value)  # type: ignore[call-overload, no-any-return]
+    if isinstance(value, Integral) and not isinstance(value, bool) and low <= int(value) <= _INT64.max:
+        return int(value)
+    bounds = "of int64" if low == _INT64.min else f"from {low}"
+    raise InvalidInputError(f"{name}={value!r}; expected a whole number {bounds}")
 
 
 def whole_numbers(name: str, array: np.ndarray) -> np.ndarray:

@@ -84,12 +84,13 @@ def _layer_norm(back: Backward) -> list[relax.Expr]:
         return _layer_norm_in_parts(back, axes)
     # The axes become one, and the others rows.
     last = math.prod(shape[axes[0] :])
-    flat = [back.emit(back.reshaped(one, (math.prod(shape) // last, last))) for one in (src, back.grad)]
+    rows, grad_rows = (
+        back.emit(back.reshaped(one, (math.prod(shape) // last, last))) for one in (src, back.grad)
+    )
     if not bool(attrs.scale):
         scale = relax.const(np.ones(last), back.dtype)
-    grads = back.emit(
-        layer_norm_backward(*flat, back.emit(back.reshaped(scale, (last,))), float(attrs.epsilon))
-    )
+    scales = back.emit(back.reshaped(scale, (last,)))
+    grads = back.emit(layer_norm_backward(rows, grad_rows, scales, float(attrs.epsilon)))
     return [back.reshaped(relax.TupleGetItem(grads, at), back.shape(at)) for at in range(3)]
 
 

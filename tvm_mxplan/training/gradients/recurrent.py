@@ -95,7 +95,9 @@ def in_training(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
 def _recurrent_training(back: Backward) -> list[relax.Expr]:
     given, layer = named_operands(back.call), TrainedLayer.of(back.call)
     outputs, gates = (back.emit(relax.TupleGetItem(back.result, at)) for at in (0, 1))
-    operands = {role: given[role] for role in ("recurrence", "hidden", "cell") if role in given}
+    operands: dict[str, relax.Expr] = {
+        role: given[role] for role in ("recurrence", "hidden", "cell") if role in given
+    }
     operands |= {"gates": gates, "outputs": outputs, "gradient": _field(back, 0)}
     if layer.is_lstm:
         operands["cells"] = back.emit(relax.TupleGetItem(back.result, 2))

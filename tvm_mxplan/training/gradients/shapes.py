@@ -9,7 +9,7 @@ from tvm import relax, te, tirx
 from tvm.relax import op
 
 from ...errors import UnsupportedError
-from ...passes.relax_types import dim_of, slice_begin
+from ...passes.relax_types import slice_begin
 from .table import Backward, gradient_of
 
 
@@ -57,11 +57,11 @@ def _strided_slice(back: Backward) -> list[relax.Expr]:
 def _spread(back: Backward) -> relax.Expr:
     """Of a slice with steps: elements go where they came from, 0 between them."""
     shape = back.shape()
-    fields = [[dim_of(field) for field in arg.fields] for arg in back.call.args[1:]]
-    axes, begins, ends, strides = fields if len(fields) == 4 else [*fields, [1] * len(fields[0])]
+    axes, begins, ends, *steps = ([int(field) for field in arg.fields] for arg in back.call.args[1:])
+    strides = steps[0] if steps else [1] * len(axes)
     ranges = {
-        int(axis) % len(shape): range(*slice(first, last, step).indices(shape[int(axis)]))  # type: ignore[misc]
-        for axis, first, last, step in zip(axes, begins, ends, strides, strict=True)  # type: ignore[arg-type]
+        axis % len(shape): range(*slice(first, last, step).indices(shape[axis]))
+        for axis, first, last, step in zip(axes, begins, ends, strides, strict=True)
     }
 
     def kernel(grad: te.Tensor) -> te.Tensor:

@@ -17,6 +17,7 @@ from tvm import relax
 
 from ...core.decisions.recomputation import Recomputation
 from ...core.machine import MachineRates
+from ...core.program.dims import static_shape
 from ...core.recomputation import Choice, choose, simulated
 from ...errors import InvalidInputError
 from ...execution.executable import Executable
@@ -114,7 +115,7 @@ def _height(executable: Executable) -> int:
 
 def _us(call: relax.Call, machine: MachineRates) -> float:
     """Microseconds of an operator: the longer of computing and of moving what it reads and writes."""
-    products = multiply_adds.of_call(call, lambda shape: [int(extent) for extent in shape])
+    products = multiply_adds.of_call(call, static_shape)
     moved = sum(bytes_of(arg.ty) for arg in call.args) + bytes_of(call.ty)
     computing = 2 * products / machine.gflops("float32") / 1e3
     return machine.start_us + max(computing, machine.copying_us(moved))

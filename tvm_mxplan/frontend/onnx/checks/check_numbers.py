@@ -156,4 +156,4 @@ def _count(value: Value) -> int | None:
     shape = shape_of(value)
     if shape is None or len(shape) > 1 or not all(isinstance(dim, int) for dim in shape):
         return None
-    return int(np.prod(shape))  # type: ignore[arg-type]
+    return int(np.prod(shape))

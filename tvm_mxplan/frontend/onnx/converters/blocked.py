@@ -49,22 +49,20 @@ def _matrix(node: Node) -> tuple[FewBits, bool] | None:
         block = -(-depth // LEAST_BLOCK) * LEAST_BLOCK
         if scale.size not in (1, columns):
             return None
-        scale, zero = (None if one is None else _rows(one, columns) for one in (scale, zero))
+        scale, zero = _rows(scale, columns), None if zero is None else _rows(zero, columns)
     elif along == 0:
-        scale, zero = (None if one is None else one.T for one in (scale, zero))
+        scale, zero = scale.T, None if zero is None else zero.T
     if block % LEAST_BLOCK and block < depth:
         return None
     block = -(-block // LEAST_BLOCK) * LEAST_BLOCK
-    assert scale is not None
     if scale.shape != (columns, -(-depth // block)):
         return None
     middle = 2 ** (bits - 1) if str(data.dtype).startswith("int") else 0
     numbers = (data.astype("int16") + middle).astype("uint8")
-    points: np.ndarray | None = np.zeros(scale.shape, "int16") if zero is None else zero.astype("int16")
-    points = (points + middle).astype("uint8")
-    if (points == 2 ** (bits - 1)).all():
-        points = None
-    return FewBits(numbers.T if along == 0 else numbers, scale, points, bits, block), along == 0
+    centres = np.zeros(scale.shape, "int16") if zero is None else zero.astype("int16")
+    points = (centres + middle).astype("uint8")
+    stated = None if (points == 2 ** (bits - 1)).all() else points
+    return FewBits(numbers.T if along == 0 else numbers, scale, stated, bits, block), along == 0
 
 
 def _rows(array: np.ndarray, columns: int) -> np.ndarray:

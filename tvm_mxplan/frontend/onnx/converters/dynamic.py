@@ -95,10 +95,11 @@ def real_weights(emitter: Emitter, weights: Value, scale: Value, zero: Value, ax
     ------
     NotTaken : what the model computes, other types and shapes.
     """
-    given = [one for one in (weights, scale, zero) if one is not None]
-    if not all(isinstance(one, np.ndarray) for one in given) or dtype_of(weights) not in _INTEGERS:
+    if not isinstance(weights, np.ndarray) or dtype_of(weights) not in _INTEGERS:
         raise NotTaken
-    axis %= rank_of(weights)
+    if not isinstance(scale, np.ndarray | None) or not isinstance(zero, np.ndarray | None):
+        raise NotTaken
+    axis %= weights.ndim
     extent = weights.shape[axis]
     scales = np.ones(1, "float32") if scale is None else scale.reshape(-1)
     zeros = np.zeros(1, weights.dtype) if zero is None else zero.reshape(-1).astype(weights.dtype)

@@ -7,6 +7,7 @@ libraries are; longer ones are split by the bits of the weights: two of four, fo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from tvm import relax
 from .. import stock
 from ..dimensions.dims import Dim
 from ..node import Emitter, Node, NotTaken
-from ..values import Value, dtype_of, rank_of, shape_of
+from ..values import Value, dtype_of, shape_of
 from . import dynamic
 from .real import Integers, are_known, real, whole
 from .table import converts
@@ -61,11 +62,12 @@ def _qlinear_conv(emitter: Emitter, node: Node) -> Value:
     data = _centred(emitter, node.input(0), node.input(2), None)
     weights = _centred(emitter, node.input(3), node.input(5), 0)
     result = _conv(emitter, node, data, weights)
-    rank = rank_of(result)
     if node.input(8) is not None:
         bias = emitter.emit(relax.op.astype(emitter.tensor(node.input(8)), "float32"))
-        result = emitter.emit(relax.op.add(result, emitter.reshaped(bias, [1, -1] + [1] * (rank - 2))))
-    scale = _scale(emitter, node.input(1), node.input(4), rank, 1)
+        result = emitter.emit(
+            relax.op.add(result, emitter.reshaped(bias, [1, -1] + [1] * (emitter.rank(result) - 2)))
+        )
+    scale = _scale(emitter, node.input(1), node.input(4), result, 1)
     return _requantised(emitter, result, scale, node.input(6), node.input(7))
 
 
@@ -76,20 +78,23 @@ def _with_bias(emitter: Emitter, node: Node, result: relax.Expr) -> relax.Expr:
     bias = emitter.emit(relax.op.astype(emitter.tensor(node.input(8)), "float32"))
     scale = np.asarray(node.input(1), "float32") * np.asarray(node.input(4), "float32").reshape(-1)
     scaled = emitter.emit(relax.op.multiply(bias, relax.const(scale)))
-    return emitter.emit(relax.op.add(result, emitter.reshaped(scaled, [1, -1] + [1] * (rank_of(result) - 2))))
+    return emitter.emit(
+        relax.op.add(result, emitter.reshaped(scaled, [1, -1] + [1] * (emitter.rank(result) - 2)))
+    )
 
 
 @converts("QLinearMatMul")
 def _qlinear_matmul(emitter: Emitter, node: Node) -> Value:
     places = Integers(0, 1, 2), Integers(3, 4, 5, -1), Integers(-1, 6, 7)
-    single = all(np.size(node.input(at)) == 1 for at in (1, 2, 6, 7) if node.input(at) is not None)
+    numbers = [value for at in (1, 2, 6, 7) if (value := node.input(at)) is not None]
+    single = all(isinstance(one, np.ndarray) and one.size == 1 for one in numbers)
     if are_known(node, *places) and isinstance(node.input(3), np.ndarray) and single:
         left, right = (real(emitter, node, place) for place in places[:2])
         return whole(emitter, node, emitter.emit(relax.op.matmul(left, right)), places[2], "uint8")
     left = _centred(emitter, node.input(0), node.input(2), -2)
     right = _centred(emitter, node.input(3), node.input(5), -1)
     result = emitter.emit(relax.op.matmul(left, right))
-    scale = _scale(emitter, node.input(1), node.input(4), rank_of(result), -1)
+    scale = _scale(emitter, node.input(1), node.input(4), result, -1)
     return _requantised(emitter, result, scale, node.input(6), node.input(7))
 
 
@@ -109,7 +114,7 @@ def _centred(emitter: Emitter, value: Value, zero: Value, axis: int | None) -> V
     if zero is None:
         return wide
     point = emitter.emit(relax.op.astype(emitter.tensor(zero), "float32"))
-    return emitter.emit(relax.op.subtract(wide, _along(emitter, point, rank_of(value), axis)))
+    return emitter.emit(relax.op.subtract(wide, _along(emitter, point, value, axis)))
 
 
 def _along_array(row: np.ndarray, rank: int, axis: int | None) -> np.ndarray:
@@ -122,19 +127,21 @@ def _along_array(row: np.ndarray, rank: int, axis: int | None) -> np.ndarray:
     return row.reshape(shape)
 
 
-def _along(emitter: Emitter, row: relax.Expr, rank: int, axis: int | None) -> relax.Expr:
-    """A row of numbers so that it broadcasts along one axis of a tensor; a single one as a scalar."""
+def _along(emitter: Emitter, row: relax.Expr, data: Value, axis: int | None) -> relax.Expr:
+    """A row of numbers so that it broadcasts along one axis of ``data``; a single one as a scalar."""
     dims = shape_of(row)
     if dims is None or len(dims) > 1:
         return row
     if not dims or dims == [1] or axis is None:
         return emitter.reshaped(row, []) if dims == [1] else row
-    shape: list[Dim] = [1] * rank
+    shape: list[Dim] = [1] * emitter.rank(data)
     shape[axis] = dims[0]
     return emitter.reshaped(row, shape)
 
 
-def _exact_product(emitter: Emitter, length: int, weights: relax.Expr, product: object) -> Value:
+def _exact_product(
+    emitter: Emitter, length: int, weights: relax.Expr, product: Callable[[relax.Expr], relax.Expr]
+) -> Value:
     """A product of integers as int32, from some in float32 with as many bits as leave their sums exact."""
     emit = emitter.emit
     if length * 255 * 255 < _EXACT:
@@ -155,13 +162,13 @@ def _exact_product(emitter: Emitter, length: int, weights: relax.Expr, product: 
     return result
 
 
-def _scale(emitter: Emitter, left: Value, right: Value, rank: int, axis: int) -> relax.Expr:
-    """The product of two scales, of which the second may be a row along an axis."""
+def _scale(emitter: Emitter, left: Value, right: Value, data: Value, axis: int) -> relax.Expr:
+    """The product of two scales, of which the second may be a row along an axis of ``data``."""
     first = emitter.emit(relax.op.astype(emitter.tensor(left), "float32"))
     second = emitter.emit(relax.op.astype(emitter.tensor(right), "float32"))
     row = -2 if axis == -1 else axis
     return emitter.emit(
-        relax.op.multiply(_along(emitter, first, rank, row), _along(emitter, second, rank, axis))
+        relax.op.multiply(_along(emitter, first, data, row), _along(emitter, second, data, axis))
     )
 
 
@@ -169,12 +176,11 @@ def _requantised(emitter: Emitter, value: relax.Expr, scale: relax.Expr, to: Val
     """Round half to even, add the zero point, and stop at the ends of the type."""
     emit = emitter.emit
     target = emit(relax.op.astype(emitter.tensor(to), "float32"))
-    rank = rank_of(value)
-    steps = emit(relax.op.divide(relax.op.multiply(value, scale), _along(emitter, target, rank, -2)))
+    steps = emit(relax.op.divide(relax.op.multiply(value, scale), _along(emitter, target, value, -2)))
     dtype = "uint8" if zero is None else dtype_of(zero)
     rounded = emit(relax.op.round(steps))
     if zero is not None:
         point = emit(relax.op.astype(emitter.tensor(zero), "float32"))
-        rounded = emit(relax.op.add(rounded, _along(emitter, point, rank, -2)))
+        rounded = emit(relax.op.add(rounded, _along(emitter, point, value, -2)))
     ends = np.iinfo(dtype)
     return emit(relax.op.astype(relax.op.clip(rounded, float(ends.min), float(ends.max)), dtype))

@@ -23,7 +23,7 @@ from ..dimensions.dims import (
 from ..dimensions.ratios import Ratio
 from ..dimensions.restate import Demand, met_aside, restated, text_of
 from ..node import Emitter, Node, NotTaken
-from ..values import Symbols, Value, dtype_of, is_float, rank_of, shape_of, value_of
+from ..values import Symbols, Value, dtype_of, is_float, shape_of, value_of
 from .numbers import constant
 from .table import converts
 
@@ -90,14 +90,14 @@ def _expand(emitter: Emitter, node: Node) -> Value:
 def broadcast(emitter: Emitter, data: Value, wanted: list[Dim], called: str) -> Value:
     """The tensor broadcast together with a shape, as ONNX's Expand does; ``called`` is the node's name."""
     dims = emitter.shape(data)
-    rank = max(len(dims), len(wanted))
-    dims = [1] * (rank - len(dims)) + dims
+    old_rank, rank = len(dims), max(len(dims), len(wanted))
+    dims = [1] * (rank - old_rank) + dims
     wanted = [1] * (rank - len(wanted)) + wanted
     result = [_broadcast_dim(a, b) for a, b in zip(dims, wanted, strict=True)]
     stated = [old if isinstance(old, int) else new for old, new in zip(dims, result, strict=True)]
     if not all(same(old, new) for old, new in zip(dims, stated, strict=True)):
-        data = restated(emitter, data, stated[rank - len(shape_of(data)) :], called)
-    if len(dims) == rank_of(data) and all(same(a, b) for a, b in zip(stated, result, strict=True)):
+        data = restated(emitter, data, stated[rank - old_rank :], called)
+    if rank == old_rank and all(same(a, b) for a, b in zip(stated, result, strict=True)):
         return data
     shape = relax.ShapeExpr([expression(dim) for dim in result])
     return emitter.emit(relax.op.broadcast_to(emitter.tensor(data), shape))
@@ -157,7 +157,7 @@ def _row(emitter: Emitter, start: Dim, stop: Dim, step: int, dtype: str) -> rela
 
 def _whole_range(emitter: Emitter, node: Node, dtype: str) -> Value:
     """A range of floats whose start, stop and step are whole numbers."""
-    whole = []
+    whole: list[Dim] = []
     for value in node.inputs:
         if isinstance(value, np.ndarray) and float(value.reshape(())) == int(value.reshape(())):
             whole.append(int(value.reshape(())))
@@ -165,9 +165,10 @@ def _whole_range(emitter: Emitter, node: Node, dtype: str) -> Value:
             whole.append(value.list()[0])
         else:
             raise NotTaken
-    if not isinstance(whole[2], int) or whole[2] == 0:
+    start, stop, step = whole
+    if not isinstance(step, int) or step == 0:
         raise NotTaken
-    return emitter.emit(relax.op.astype(_row(emitter, *whole, dtype="int64"), dtype))
+    return emitter.emit(relax.op.astype(_row(emitter, start, stop, step, "int64"), dtype))
 
 
 @converts("Flatten")
@@ -206,7 +207,8 @@ def _squeeze(emitter: Emitter, node: Node) -> Value:
 def _unsqueeze(emitter: Emitter, node: Node) -> Value:
     data = node.input(0)
     axes = node.attribute("axes")
-    axes = np.atleast_1d(node.known(1)) if axes is None else axes  # PyTorch's exporter writes one as a scalar
+    if axes is None:
+        axes = np.atleast_1d(node.numbers(1))  # PyTorch's exporter writes one as a scalar
     dims = emitter.shape(data)
     rank = len(dims) + len(axes)
     new = {int(axis) % rank for axis in axes}
@@ -227,14 +229,14 @@ def _slice(emitter: Emitter, node: Node) -> Value:
     if any(isinstance(value, relax.Expr) for value in node.inputs[1:]):
         return _computed(emitter, node, dims)
     starts, ends = emitter.dims(node.input(1)), emitter.dims(node.input(2))
-    axes, steps = node.known(3), node.known(4)
-    axes = range(len(starts)) if axes is None else [int(axis) % len(dims) for axis in axes]
-    steps = [1] * len(starts) if steps is None else [_step(int(step)) for step in steps]
+    stated, strides = node.known(3), node.known(4)
+    axes = list(range(len(starts))) if stated is None else [int(axis) % len(dims) for axis in stated]
+    steps = [1] * len(starts) if strides is None else [_step(int(step)) for step in strides]
     if all(isinstance(dim, int) for dim in [*starts, *ends]) and all(
         isinstance(dims[axis], int) for axis in axes
     ):
-        return _strided(emitter, data, [int(axis) for axis in axes], starts, ends, steps)
-    return _between(emitter, data, list(axes), starts, ends, steps)
+        return _strided(emitter, data, axes, starts, ends, steps)
+    return _between(emitter, data, axes, starts, ends, steps)
 
 
 def _computed(emitter: Emitter, node: Node, dims: list[Dim]) -> Value:

@@ -119,11 +119,12 @@ def _stft(emitter: Emitter, node: Node) -> Value:
         raise NotTaken
     transform = _transform(emitter, node, frame, frame, parts, 1)
     channels = _channels_first(emitter, data, dims)
-    filters: Value = transform.matrix().transpose(2, 3, 1, 0).reshape(-1, parts, frame).astype(dtype_of(data))
+    waves_of = transform.matrix().transpose(2, 3, 1, 0).reshape(-1, parts, frame).astype(dtype_of(data))
+    filters: Value = waves_of
     if isinstance(window, np.ndarray):
-        filters = (filters * window.astype("float64")).astype(dtype_of(data))
+        filters = (waves_of * window.astype("float64")).astype(dtype_of(data))
     elif window is not None:
-        filters = emitter.emit(relax.op.multiply(constant(filters), emitter.tensor(window)))
+        filters = emitter.emit(relax.op.multiply(constant(waves_of), emitter.tensor(window)))
     waves = emitter.emit(
         relax.op.nn.conv1d(channels, emitter.tensor(filters), strides=int(step.reshape(-1)[0]))
     )

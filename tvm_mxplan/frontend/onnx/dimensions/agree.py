@@ -32,7 +32,7 @@ def agreed(emitter: Emitter, node: Node) -> list[Value]:
     strict = node.op_type in EQUAL or rule is _gemm
     if not strict and node.op_type not in INDEXED and all(map(_is_fixed, shapes)):
         return list(node.inputs)
-    stated = [None if shape is None else list(shape) for shape in shapes]
+    stated = [list(shape or ()) for shape in shapes]
     broadcasts = rule is _broadcast
     for places in rule(node, shapes):
         found = [place if isinstance(place, int) else stated[place[0]][place[1]] for place in places]
@@ -56,11 +56,11 @@ def agreed(emitter: Emitter, node: Node) -> list[Value]:
 
 
 def _within(
-    emitter: Emitter, node: Node, values: list[Value], shapes: Sequence[Sequence[Dim] | None]
+    emitter: Emitter, node: Node, values: list[Value], shapes: Sequence[Sequence[Dim]]
 ) -> list[Value]:
     """The operands, the data behind a check that indices reach no further than it along other axes."""
     data, indices = shapes[:2]
-    if data is None or indices is None or len(data) != len(indices):
+    if not data or len(data) != len(indices):
         return values
     along = int(node.attribute("axis", 0)) % len(data)
     for axis, (extent, reach) in enumerate(zip(data, indices, strict=True)):
@@ -118,12 +118,12 @@ def _chosen(dims: Sequence[Dim]) -> Dim:
     return next((dim for dim in ordered if all(implied(other, dim, 1) for other in ordered)), ordered[0])
 
 
-def _broadcast(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[Place]]:
+def _broadcast(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[Sequence[Place]]:
     """Axes that stand at one place counted from the end."""
     return _from_the_end(shapes, 0)
 
 
-def _from_the_end(shapes: Sequence[Sequence[Dim] | None], skipped: int) -> Iterable[list[Place]]:
+def _from_the_end(shapes: Sequence[Sequence[Dim] | None], skipped: int) -> Iterable[list[tuple[int, int]]]:
     rank = max((len(shape) for shape in shapes if shape is not None), default=0)
     for back in range(1 + skipped, rank + 1):
         yield [
@@ -133,7 +133,7 @@ def _from_the_end(shapes: Sequence[Sequence[Dim] | None], skipped: int) -> Itera
         ]
 
 
-def _concat(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[Place]]:
+def _concat(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[Sequence[Place]]:
     """All axes but the one along which they are put together."""
     ranks = {len(shape) for shape in shapes if shape is not None}
     if len(ranks) != 1 or any(shape is None for shape in shapes):
@@ -145,19 +145,20 @@ def _concat(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list
             yield [(operand, axis) for operand in range(len(shapes))]
 
 
-def _matmul(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[Place]]:
+def _matmul(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[Sequence[Place]]:
     """The axis that is summed over, and those of the batch where neither is 1."""
-    if any(not shape for shape in shapes[:2]):
-        return
     left, right = shapes[:2]
+    if not left or not right:
+        return
     yield [(0, len(left) - 1), (1, max(len(right) - 2, 0))]
     if min(len(left), len(right)) > 2:
-        for places in _from_the_end([left, right], 2):
-            if not any(shapes[operand][axis] == 1 for operand, axis in places):
+        sides = [left, right]
+        for places in _from_the_end(sides, 2):
+            if not any(sides[operand][axis] == 1 for operand, axis in places):
                 yield places
 
 
-def _gemm(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[Place]]:
+def _gemm(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[Sequence[Place]]:
     if any(shape is None or len(shape) != 2 for shape in shapes[:2]):
         return
     rows, columns = (1 if node.attribute("transA", 0) else 0), (0 if node.attribute("transB", 0) else 1)
@@ -169,7 +170,7 @@ def _gemm(node: Node, shapes: Sequence[Sequence[Dim] | None]) -> Iterable[list[P
             yield [place, (2, len(added) - back)]
 
 
-_RULES: dict[str, Callable[[Node, Sequence[Sequence[Dim] | None]], Iterable[list[Place]]]] = {
+_RULES: dict[str, Callable[[Node, Sequence[Sequence[Dim] | None]], Iterable[Sequence[Place]]]] = {
     **dict.fromkeys(
         (
             *("Add", "Sub", "Mul", "Div", "Mod", "Pow", "PRelu", "Where", "Max", "Min", "Sum", "Mean"),

@@ -9,6 +9,7 @@ import contextlib
 import contextvars
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import tvm
 import tvm_ffi
@@ -17,7 +18,7 @@ from tvm.sym import Analyzer
 
 from . import polynomials
 
-Dim = int | tirx.Expr
+Dim: TypeAlias = int | tirx.Expr
 """A number, or an expression of type int64."""
 
 Bounds = Mapping[str, tuple[int, int]]
@@ -207,7 +208,7 @@ def _factors(dim: Dim) -> list[Dim]:
 def _analyzer(expr: object) -> Analyzer:
     """An analyzer that knows the bounds of the named dimensions of an expression."""
     analyzer, bounds = Analyzer(), _bounds.get()
-    for variable in variables(expr):  # type: ignore[arg-type]
+    for variable in variables(expr):
         low, high = bounds.get(variable.name, (0, _LARGEST - 1))
         analyzer.bind(variable, tvm.ir.Range(tirx.const(low, "int64"), tirx.const(high + 1, "int64")))
     return analyzer

@@ -18,7 +18,7 @@ Place = tuple[int, int] | int
 """An operand and an axis of it, or a number."""
 
 Shapes = Sequence[Sequence[Dim] | None]
-Rule = Callable[[Node, Shapes], Iterable[list[Place]]]
+Rule = Callable[[Node, Shapes], Iterable[Sequence[Place]]]
 
 
 def _has(shapes: Shapes, *operands: int) -> bool:
@@ -26,7 +26,7 @@ def _has(shapes: Shapes, *operands: int) -> bool:
     return all(at < len(shapes) and shapes[at] is not None for at in operands)
 
 
-def _present(shapes: Shapes, *places: tuple[int, int]) -> list[Place]:
+def _present(shapes: Shapes, *places: tuple[int, int]) -> list[tuple[int, int]]:
     """Those places whose operands are there and have the axis."""
     return [
         (operand, axis)
@@ -36,7 +36,7 @@ def _present(shapes: Shapes, *places: tuple[int, int]) -> list[Place]:
 
 
 def _convolution(weights: int, transposed: bool = False) -> Rule:
-    def places(node: Node, shapes: Shapes) -> Iterable[list[Place]]:
+    def places(node: Node, shapes: Shapes) -> Iterable[Sequence[Place]]:
         if not _has(shapes, 0, weights) or not _present(shapes, (0, 1), (weights, 1)):
             return
         groups = int(node.attribute("group", 1))
@@ -46,31 +46,31 @@ def _convolution(weights: int, transposed: bool = False) -> Rule:
         elif groups == 1:
             yield [(0, 1), (weights, 1)]
         elif isinstance(each, int):
-            yield [(0, 1), int(product([each, groups]))]  # type: ignore[arg-type]
+            yield [(0, 1), int(product([each, groups]))]
         if not transposed:
             yield _present(shapes, (weights, 0), (2 if weights == 1 else 8, 0))
 
     return places
 
 
-def _channels(node: Node, shapes: Shapes) -> Iterable[list[Place]]:
+def _channels(node: Node, shapes: Shapes) -> Iterable[Sequence[Place]]:
     """Vectors as long as the second axis."""
     if node.op_type == "GroupNormalization" and node.opset < 21:
         return
     yield _present(shapes, (0, 1), *((operand, 0) for operand in range(1, len(shapes))))
 
 
-def _by_channel(node: Node, shapes: Shapes) -> Iterable[list[Place]]:
+def _by_channel(node: Node, shapes: Shapes) -> Iterable[Sequence[Place]]:
     """Scales and zero points along an axis, unless one is for all."""
     if not _has(shapes, 0, 1) or node.attribute("block_size", 0) or len(shapes[1]) != 1:  # type: ignore[arg-type]
         return
     rank = len(shapes[0])  # type: ignore[arg-type]
     axis = int(node.attribute("axis", 1)) if rank > 1 else 0
-    if shapes[1] != [1] and -rank <= axis < rank:  # type: ignore[comparison-overlap]
+    if shapes[1] != [1] and -rank <= axis < rank:
         yield _present(shapes, (0, axis % rank), (1, 0), (2, 0))
 
 
-def _last_axes(_node: Node, shapes: Shapes) -> Iterable[list[Place]]:
+def _last_axes(_node: Node, shapes: Shapes) -> Iterable[Sequence[Place]]:
     """Scale and shift broadcast to the last axes."""
     if not _has(shapes, 0):
         return
@@ -82,7 +82,7 @@ def _last_axes(_node: Node, shapes: Shapes) -> Iterable[list[Place]]:
                 yield [(0, rank - back), (operand, len(own) - back)]
 
 
-def _recurrent(node: Node, shapes: Shapes) -> Iterable[list[Place]]:
+def _recurrent(node: Node, shapes: Shapes) -> Iterable[Sequence[Place]]:
     if not _has(shapes, 0) or len(shapes[0]) != 3:  # type: ignore[arg-type]
         return
     samples, states = (0, 0) if node.attribute("layout", 0) else (1, 1)
@@ -91,24 +91,24 @@ def _recurrent(node: Node, shapes: Shapes) -> Iterable[list[Place]]:
     yield _present(shapes, (2, 2), (5, 2), (6, 2))
 
 
-def _samples(_node: Node, shapes: Shapes) -> Iterable[list[Place]]:
+def _samples(_node: Node, shapes: Shapes) -> Iterable[Sequence[Place]]:
     yield _present(shapes, (0, 0), (1, 0))
 
 
-def _regions(_node: Node, shapes: Shapes) -> Iterable[list[Place]]:
+def _regions(_node: Node, shapes: Shapes) -> Iterable[Sequence[Place]]:
     yield _present(shapes, (1, 0), (2, 0))
 
 
-def _reversed(node: Node, shapes: Shapes) -> Iterable[list[Place]]:
+def _reversed(node: Node, shapes: Shapes) -> Iterable[Sequence[Place]]:
     yield _present(shapes, (0, int(node.attribute("batch_axis", 1))), (1, 0))
 
 
-def _batch(node: Node, shapes: Shapes) -> Iterable[list[Place]]:
+def _batch(node: Node, shapes: Shapes) -> Iterable[Sequence[Place]]:
     for axis in range(int(node.attribute("batch_dims", 0))):
         yield _present(shapes, (0, axis), (1, axis))
 
 
-def _einsum(node: Node, shapes: Shapes) -> Iterable[list[Place]]:
+def _einsum(node: Node, shapes: Shapes) -> Iterable[Sequence[Place]]:
     """Axes of one letter; 1 broadcasts."""
     words = node.text("equation").replace(" ", "").split("->")[0].split(",")
     if any("." in word for word in words):
@@ -120,16 +120,16 @@ def _einsum(node: Node, shapes: Shapes) -> Iterable[list[Place]]:
             for axis, other in enumerate(word)
             if other == letter
         ]
-        yield [(o, a) for o, a in _present(shapes, *found) if shapes[o][a] != 1]  # type: ignore[misc,index]
+        yield [(o, a) for o, a in _present(shapes, *found) if shapes[o][a] != 1]  # type: ignore[index]
 
 
-def _updates(_node: Node, shapes: Shapes) -> Iterable[list[Place]]:
+def _updates(_node: Node, shapes: Shapes) -> Iterable[Sequence[Place]]:
     if _has(shapes, 1, 2):
         for axis in range(len(shapes[1])):  # type: ignore[arg-type]
             yield _present(shapes, (1, axis), (2, axis))
 
 
-def _parts(_node: Node, shapes: Shapes) -> Iterable[list[Place]]:
+def _parts(_node: Node, shapes: Shapes) -> Iterable[Sequence[Place]]:
     """A part for each row of coordinates, with the axes that they say nothing of."""
     if not _has(shapes, 0, 1, 2) or not shapes[1] or not isinstance(shapes[1][-1], int):
         return

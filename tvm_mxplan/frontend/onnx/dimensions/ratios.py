@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 from tvm import tirx
 
@@ -38,7 +39,7 @@ class Ratio:
     under: Dim
 
 
-Number = Dim | Ratio
+Number: TypeAlias = Dim | Ratio
 
 
 def of_float(value: float, bits: int = 24) -> Number:
@@ -150,8 +151,8 @@ def _number(over: Dim, under: Dim) -> Number:
         return over
     if isinstance(over, int) and isinstance(under, int):
         fraction = Fraction(over, under)
-        whole = fraction.denominator == 1
-        return fraction.numerator if whole else Ratio(fraction.numerator, fraction.denominator)
+        over, under = fraction.numerator, fraction.denominator
+        return over if under == 1 else Ratio(over, under)
     whole = divided(over, under)
     if not _has_division(whole) and same(product([whole, under]), over):
         return whole

@@ -31,7 +31,7 @@ def evaluated(node: Node) -> list[Value] | None:
         return None
     if any(isinstance(value, relax.Expr | list) for value in node.inputs):
         return None
-    if any(np.prod(value.shape) > _MOST for value in node.inputs if value is not None):
+    if any(np.prod(value.shape) > _MOST for value in node.inputs if isinstance(value, np.ndarray | Symbols)):
         return None
     rules = _FLOAT_RULES if is_float(node.input(0)) else _RULES
     try:
@@ -123,7 +123,7 @@ def _moved(function: Callable[[Node, np.ndarray], np.ndarray]) -> Callable[[Node
 
 
 def _gather(node: Node, data: np.ndarray) -> np.ndarray:
-    axis, indices = node.attribute("axis", 0), node.known(1)
+    axis, indices = node.attribute("axis", 0), node.numbers(1)
     if indices.size and (indices.min() < -data.shape[axis] or indices.max() >= data.shape[axis]):
         raise NotTaken
     result = np.take(data, indices, axis=axis)
@@ -135,11 +135,11 @@ def _slice(node: Node, data: np.ndarray) -> np.ndarray:
         starts, ends = node.attributes["starts"], node.attributes["ends"]
         axes, steps = node.attribute("axes"), None
     else:
-        starts, ends, axes, steps = (node.known(index) for index in range(1, 5))
-    axes = range(len(starts)) if axes is None else axes
-    steps = [1] * len(starts) if steps is None else steps
+        starts, ends, axes, steps = node.numbers(1), node.numbers(2), node.known(3), node.known(4)
+    along = range(len(starts)) if axes is None else axes
+    strides = [1] * len(starts) if steps is None else steps
     index = [slice(None)] * data.ndim
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+    for axis, start, end, step in zip(along, starts, ends, strides, strict=True):
         low = -(2**62)
         index[int(axis)] = slice(int(start), None if step < 0 and end < low else int(end), int(step))
     return data[tuple(index)]
@@ -162,14 +162,14 @@ def _unsqueeze(node: Node, data: np.ndarray) -> np.ndarray:
 
 
 def _reshape(node: Node, data: np.ndarray) -> np.ndarray:
-    shape = [int(dim) for dim in node.known(1)]
+    shape = [int(dim) for dim in node.numbers(1)]
     if not node.attribute("allowzero", 0):
         shape = [data.shape[axis] if dim == 0 else dim for axis, dim in enumerate(shape)]
     return data.reshape(shape)
 
 
 def _expand(node: Node, data: np.ndarray) -> np.ndarray:
-    shape = [int(dim) for dim in node.known(1)]
+    shape = [int(dim) for dim in node.numbers(1)]
     if np.prod(shape) > _MOST:
         raise NotTaken
     return np.broadcast_to(data, np.broadcast_shapes(data.shape, tuple(shape)))
@@ -202,7 +202,7 @@ def _rounded(function: Callable[[Number], Dim]) -> Callable[[Node], Value]:
 
 
 def _where(node: Node) -> Value:
-    condition = node.known(0)
+    condition = node.numbers(0)
     x, y = as_symbols(node.input(1)), as_symbols(node.input(2))
     if x is None or y is None:
         raise NotTaken

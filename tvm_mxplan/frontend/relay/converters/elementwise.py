@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,7 @@ from tvm import relax
 
 from ...constants import constant
 from ..node import Node, Value, dtype_of
-from .table import TABLE, Converter, converts
+from .table import TABLE, converts
 
 _UNARY = {
     **{
@@ -86,11 +87,11 @@ _BINARY = {
 }
 
 
-def _unary(function: Converter, node: Node) -> Value:
+def _unary(function: Callable[[relax.Expr], Value], node: Node) -> Value:
     return function(node.tensor(0))
 
 
-def _binary(function: Converter, node: Node) -> Value:
+def _binary(function: Callable[[relax.Expr, relax.Expr], Value], node: Node) -> Value:
     return function(node.tensor(0), node.tensor(1))
 
 

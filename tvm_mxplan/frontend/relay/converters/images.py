@@ -56,7 +56,7 @@ def _resized(node: Node, src: relax.Expr, size: list[int], rank: int) -> relax.E
             coordinate_transformation_mode=mode,
             rounding_method=node.text("rounding_method"),
             cubic_alpha=node.number("cubic_alpha"),
-            cubic_exclude=node.int("cubic_exclude"),
+            cubic_exclude=node.integer("cubic_exclude"),
             extrapolation_value=node.number("extrapolation_value"),
         )
     )
@@ -97,7 +97,7 @@ def _scaled(extent: int, factor: float) -> int:
 
 @converts("nn.depth_to_space", "nn.space_to_depth")
 def _sub_pixels(node: Node) -> Value:
-    stated, block = node.text("layout"), node.int("block_size")
+    stated, block = node.text("layout"), node.integer("block_size")
     if block < 1:
         node.wrong(f"block_size = {block}; expected a number from 1 on")
     src = reordered(node, node.tensor(0), stated, PLAIN[2])

@@ -42,7 +42,7 @@ def _any_convolution(node: Node, *, transposed: bool) -> Value:
         strides=node.each("strides", rank),
         padding=padding(node, rank),
         dilation=node.each("dilation", rank),
-        groups=node.int("groups"),
+        groups=node.integer("groups"),
         data_layout=plain,
         kernel_layout=kernel,
         **more,
@@ -101,10 +101,10 @@ def _group_norm(node: Node) -> Value:
     channels = node.axis("axis", rank)
     axes = [axis for axis in range(1, rank) if axis != channels]
     gamma, beta = _factors(node)
-    if node.int("num_groups") < 1:
-        node.wrong(f"num_groups = {node.int('num_groups')}; expected a number from 1 on")
+    if node.integer("num_groups") < 1:
+        node.wrong(f"num_groups = {node.integer('num_groups')}; expected a number from 1 on")
     return relax.op.nn.group_norm(
-        src, gamma, beta, node.int("num_groups"), channels, axes, node.number("epsilon")
+        src, gamma, beta, node.integer("num_groups"), channels, axes, node.number("epsilon")
     )
 
 
@@ -122,7 +122,7 @@ def _factors(node: Node) -> tuple[relax.Expr, relax.Expr]:
 def _lrn(node: Node) -> Value:
     """x / (bias + alpha * mean of squares nearby) ** beta, as a pooling over a window of channels."""
     src = node.tensor(0)
-    rank, size = node.rank(src), node.int("size")
+    rank, size = node.rank(src), node.integer("size")
     axis = node.axis("axis", rank)
     if size < 1 or not size % 2:
         node.wrong(f"size = {size}; expected an odd number from 1 on")
@@ -210,8 +210,8 @@ _MOST_CLASSES = 1 << 24
 @converts("one_hot")
 def _one_hot(node: Node) -> Value:
     indices = node.tensor(0)
-    depth, rank = node.int("depth"), node.rank(indices)
-    axis = node.int("axis")
+    depth, rank = node.integer("depth"), node.rank(indices)
+    axis = node.integer("axis")
     axis = rank if axis == -1 else axis
     if not 0 <= axis <= rank or not 0 <= depth <= _MOST_CLASSES:
         node.wrong(f"depth {depth} at axis {axis}; expected 0 to {_MOST_CLASSES:,}, and an axis up to {rank}")

@@ -83,13 +83,13 @@ def _cumsum(node: Node) -> Value:
 def _topk(node: Node) -> Value:
     kind = node.text("ret_type")
     extent = node.shape(node.tensor(0))[node.axis("axis", node.rank(node.tensor(0)))]
-    if node.int("k") < 1 or (isinstance(extent, int) and node.int("k") > extent):
-        node.wrong(f"k = {node.int('k')} of {extent}; expected a number from 1 to the extent")
+    if node.integer("k") < 1 or (isinstance(extent, int) and node.integer("k") > extent):
+        node.wrong(f"k = {node.integer('k')} of {extent}; expected a number from 1 to the extent")
     result = node.emit(
         relax.op.topk(
             node.tensor(0),
-            node.int("k"),
-            node.int("axis"),
+            node.integer("k"),
+            node.integer("axis"),
             kind,
             largest=not node.flag("is_ascend"),
             dtype=node.dtype("dtype", "int32"),
@@ -101,5 +101,5 @@ def _topk(node: Node) -> Value:
 @converts("argsort")
 def _argsort(node: Node) -> Value:
     return relax.op.argsort(
-        node.tensor(0), node.int("axis"), not node.flag("is_ascend"), node.dtype("dtype", "int32")
+        node.tensor(0), node.integer("axis"), not node.flag("is_ascend"), node.dtype("dtype", "int32")
     )

@@ -137,7 +137,7 @@ def _squeeze(node: Node) -> Value:
 
 @converts("expand_dims")
 def _expand_dims(node: Node) -> Value:
-    axis, count = node.int("axis"), node.int("num_newaxis")
+    axis, count = node.integer("axis"), node.integer("num_newaxis")
     rank = node.rank(node.tensor(0))
     if not -rank - 1 <= axis <= rank or not 0 <= count <= _MOST_AXES:
         node.wrong(f"{count} axes at {axis}; expected up to {_MOST_AXES} from {-rank - 1} to {rank}")
@@ -149,12 +149,12 @@ def _expand_dims(node: Node) -> Value:
 
 @converts("concatenate")
 def _concatenate(node: Node) -> Value:
-    return relax.op.concat(node.tensors(0), node.int("axis"))
+    return relax.op.concat(node.tensors(0), node.integer("axis"))
 
 
 @converts("stack")
 def _stack(node: Node) -> Value:
-    return relax.op.stack(node.tensors(0), node.int("axis"))
+    return relax.op.stack(node.tensors(0), node.integer("axis"))
 
 
 @converts("split")
@@ -164,7 +164,7 @@ def _split(node: Node) -> Value:
     extent = node.shape(src)[axis]
     parts: list[int] | int = node.ints("indices_or_sections")
     if not isinstance(node.attribute("indices_or_sections"), list):
-        parts = node.int("indices_or_sections")
+        parts = node.integer("indices_or_sections")
         if parts < 1 or (isinstance(extent, int) and extent % parts) or parts > _MOST_PARTS:
             node.wrong(f"{parts} sections of {extent}; expected a number that divides the extent")
     result = node.emit(relax.op.split(src, parts, axis))
@@ -211,8 +211,8 @@ def _slice_like(node: Node) -> Value:
 def _take(node: Node) -> Value:
     """Indices out of bounds are clipped, wrapped or, in the mode fast, forbidden; ours are always checked."""
     src, indices = node.tensor(0), node.tensor(1)
-    if node.int("batch_dims"):
-        node.unsupported(f"batch_dims = {node.int('batch_dims')}; expected 0")
+    if node.integer("batch_dims"):
+        node.unsupported(f"batch_dims = {node.integer('batch_dims')}; expected 0")
     mode = node.text("mode")
     if mode not in ("clip", "wrap", "fast"):
         node.wrong(f"mode = {mode!r}; expected clip, wrap or fast")
@@ -294,8 +294,9 @@ _MOST = 2**31
 
 @converts("arange")
 def _arange(node: Node) -> Value:
-    numbers = [node.known(value) for value in node.args]
-    if len(numbers) != 3 or any(number is None or number.size != 1 for number in numbers):
+    known = [node.known(value) for value in node.args]
+    numbers = [number for number in known if number is not None and number.size == 1]
+    if not len(numbers) == len(known) == 3:
         node.unsupported("bounds that are computed; expected three constants")
     start, stop, step = (number.reshape(-1)[0] for number in numbers)
     if step == 0 or not np.isfinite([float(start), float(stop), float(step)]).all():
@@ -312,7 +313,7 @@ def _shape_of(node: Node) -> Value:
 
 @converts("repeat")
 def _repeat(node: Node) -> Value:
-    repeats, axis = node.int("repeats"), node.attribute("axis")
+    repeats, axis = node.integer("repeats"), node.attribute("axis")
     if repeats < 0:
         node.wrong(f"repeats = {repeats}; expected a number of 0 or more")
     if axis is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from tvm import relax
 
 from ....errors import UnsupportedError
-from ...onnx.dimensions.dims import divided, simplified
+from ...onnx.dimensions.dims import Dim, divided, simplified
 from ..node import Emitter, Node, dims_of, dtype_of
 from .table import converts
 
@@ -82,16 +82,16 @@ def _masks(emitter: Emitter, mask: relax.Expr, dtype: str) -> tuple[relax.Expr, 
     return emitter.made[key]
 
 
-def _causal(emitter: Emitter, rows: object, columns: object) -> relax.Expr:
+def _causal(emitter: Emitter, rows: Dim, columns: Dim) -> relax.Expr:
     """Whether a row may see a column: those up to its own."""
+    if isinstance(rows, int) and isinstance(columns, int):
+        return relax.const(np.tril(np.ones((rows, columns), "bool")))
     at_row, at_column = (
-        emitter.emit(relax.op.arange(0, extent, 1, "int64")) if not isinstance(extent, int) else None
+        relax.const(np.arange(extent, dtype="int64"))
+        if isinstance(extent, int)
+        else emitter.emit(relax.op.arange(0, extent, 1, "int64"))
         for extent in (rows, columns)
     )
-    if at_row is None and at_column is None:
-        return relax.const(np.tril(np.ones((rows, columns), "bool")))  # type: ignore[call-overload]
-    at_row = relax.const(np.arange(rows, dtype="int64")) if at_row is None else at_row
-    at_column = relax.const(np.arange(columns, dtype="int64")) if at_column is None else at_column
     return emitter.emit(relax.op.greater_equal(emitter.emit(relax.op.expand_dims(at_row, 1)), at_column))
 
 

@@ -72,10 +72,10 @@ def _average_with_ends(
         held = np.minimum(starts + size, extent + pad) - starts
         counts = counts[..., None] * held.reshape([*[1] * axis, result])
         after.append(max(int(starts[-1]) + size - extent, pad))
-    size, strides, before = window
-    found = emitter.emit(_POOLS[axes](source, size, strides, [*before, *after], count_include_pad=True))
+    kernel, strides, before = window
+    found = emitter.emit(_POOLS[axes](source, kernel, strides, [*before, *after], count_include_pad=True))
     divisor = node.operands.get("divisor_override")
-    factors = math.prod(size) / (counts if divisor is None else np.full(counts.shape, float(divisor)))
+    factors = math.prod(kernel) / (counts if divisor is None else np.full(counts.shape, float(divisor)))
     return emitter.emit(
         relax.op.multiply(found, relax.const(factors.astype(node.result.dtype), node.result.dtype))
     )

@@ -137,7 +137,7 @@ def _named(size: Any, names: Names) -> ast.expr:
     if isinstance(size, int):
         return ast.Constant(size)
     parsed = ast.parse(_printed(size.node.expr), mode="eval").body
-    return _Renamed(names, _no_size).visit(parsed)  # type: ignore[no-any-return]
+    return _Renamed(names, _no_size).visit(parsed)
 
 
 def _no_size(path: Sequence[str | int], axis: int) -> ast.expr:

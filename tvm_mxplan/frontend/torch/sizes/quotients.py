@@ -11,7 +11,7 @@ two multiplies it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -63,7 +63,8 @@ def quotient_of(expr: Any) -> Quotient | None:
 def _parts(expr: Any) -> _Parts | None:
     if (number := _number(expr)) is not None:
         return [(None, number)]
-    kind, args = type(expr).__name__, getattr(expr, "args", ())
+    kind = type(expr).__name__
+    args: Sequence[Any] = getattr(expr, "args", ())
     if kind == "ToFloat":
         return [(args[0], Fraction(1))]
     if kind in ("IntTrueDiv", "FloatTrueDiv"):

@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from tvm_mxplan.core.policies import ConvolutionAlgorithm
 from tvm_mxplan.core.program import program as ir
 
 from ...estimate import Array, Estimate, gamma
@@ -125,7 +126,7 @@ def _with_bias(
     linear: Callable[[Array, Array], Array],
     operands: Operands,
     terms: int,
-    algorithm: ir.ConvolutionAlgorithm,
+    algorithm: ConvolutionAlgorithm,
 ) -> Estimate:
     """``linear`` of src and weights plus the bias; its error from the same sum of absolute values.
 

@@ -7,7 +7,7 @@ from tvm import relax
 
 from ...dimensions.dims import same
 from ...node import Emitter, Node, NotTaken
-from ...values import Value, dtype_of, rank_of
+from ...values import Value, dtype_of
 from ..numbers import constant
 from ..table import converts
 
@@ -16,7 +16,7 @@ from ..table import converts
 def _layer_normalization(emitter: Emitter, node: Node) -> tuple[Value, ...]:
     """All axes from one on; the second and third result are the mean and one over the deviation."""
     data = emitter.tensor(node.input(0))
-    rank, dtype = rank_of(data), dtype_of(data)
+    rank, dtype = emitter.rank(data), dtype_of(data)
     axes = list(range(node.attribute("axis", -1) % rank, rank))
     scale, bias = node.input(1), node.input(2)
     if dtype not in _BY_OPERATOR or not all(_covers(emitter, data, one, axes) for one in (scale, bias)):
@@ -78,7 +78,7 @@ def _general(emitter: Emitter, node: Node, data: relax.Expr, axes: list[int]) ->
 def _rms_normalization(emitter: Emitter, node: Node) -> Value:
     """All axes from one on; over the last one alone it is an operator of TVM."""
     data = emitter.tensor(node.input(0))
-    rank, dtype = rank_of(data), dtype_of(data)
+    rank, dtype = emitter.rank(data), dtype_of(data)
     axes = list(range(node.attribute("axis", -1) % rank, rank))
     scale = emitter.tensor(node.input(1))
     if len(axes) == 1 and dtype == "float32" and _covers(emitter, data, scale, axes):
@@ -115,7 +115,7 @@ def _mean_variance_normalization(emitter: Emitter, node: Node) -> Value:
     deviation.
     """
     data = emitter.tensor(node.input(0))
-    emit, dtype, rank = emitter.emit, dtype_of(data), rank_of(data)
+    emit, dtype, rank = emitter.emit, dtype_of(data), emitter.rank(data)
     axes = [axis % rank for axis in node.attribute("axes", [0, 2, 3])]
     wide = data if dtype in ("float32", "float64") else emit(relax.op.astype(data, "float32"))
     centred = wide
@@ -158,7 +158,7 @@ def _batch_normalization(emitter: Emitter, node: Node) -> tuple[Value, ...]:
         raise NotTaken
     data = emitter.tensor(node.input(0))
     scale, bias, mean, variance = (emitter.tensor(node.input(at)) for at in range(1, 5))
-    emit, rank = emitter.emit, rank_of(data)
+    emit, rank = emitter.emit, emitter.rank(data)
     axes = [axis for axis in range(rank) if axis != 1]
     dtype = dtype_of(data)
     wide = data if dtype in ("float32", "float64") else emit(relax.op.astype(data, "float32"))

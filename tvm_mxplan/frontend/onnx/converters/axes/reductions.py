@@ -235,7 +235,7 @@ def _shapes(
     rank = len(dims)
 
     def kernel(sizes: te.Tensor, axes: te.Tensor) -> list[te.Tensor]:
-        def stays(axis: object) -> tirx.Expr:
+        def stays(axis: tirx.Expr) -> tirx.Expr:
             hits = [
                 tirx.Or(axes[at].astype("int64").equal(axis), axes[at].astype("int64").equal(axis - rank))
                 for at in range(count)

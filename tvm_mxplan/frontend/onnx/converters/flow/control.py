@@ -68,8 +68,8 @@ def _branches(emitter: Emitter, node: Node, scope: Scope, condition: relax.Expr)
     contradictions: list[Contradiction] = []
     for name in ("then_branch", "else_branch"):
         try:
-            graph = node.attributes[name]
-            found.append(_branch(emitter, lambda graph=graph: emitter.importer.graph(graph, scope)))
+            graph = functools.partial(emitter.importer.graph, node.attributes[name], scope)
+            found.append(_branch(emitter, graph))
         except Contradiction as error:
             found.append(None)
             contradictions.append(error)
@@ -149,9 +149,10 @@ def _loop(emitter: Emitter, node: Node, scope: Scope) -> tuple[Value, ...]:
 
     A loop without a count is unrolled as long as its condition follows from what is known.
     """
-    known = all(value is None or isinstance(value, np.ndarray) for value in node.inputs[:2])
     body, count, condition = node.attributes["body"], node.input(0), node.input(1)
-    if not known or not (_ends_by_count(body) or (count is None and condition is not None)):
+    if not isinstance(count, np.ndarray | None) or not isinstance(condition, np.ndarray | None):
+        return loops.emitted(emitter, node, scope)
+    if not (_ends_by_count(body) or (count is None and condition is not None)):
         return loops.emitted(emitter, node, scope)
     turns = None if count is None else int(count.reshape(-1)[0])
     alive = True if condition is None else bool(condition.reshape(-1)[0])
@@ -190,8 +191,9 @@ def _ends_by_count(body: onnx.GraphProto) -> bool:
 
 def stacked(emitter: Emitter, values: list[Value], axis: int) -> Value:
     """Tensors of one shape, one behind the other along a new axis."""
-    if all(isinstance(value, np.ndarray) for value in values):
-        return np.stack(values, axis)
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    if len(arrays) == len(values):
+        return np.stack(arrays, axis)
     return emitter.emit(relax.op.stack([emitter.tensor(value) for value in values], axis))
 
 

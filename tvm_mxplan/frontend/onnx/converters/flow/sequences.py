@@ -64,14 +64,11 @@ def _split(emitter: Emitter, node: Node) -> Value:
     if not isinstance(extent, int):
         raise NotTaken
     if sizes is not None and sizes.ndim:
-        ends = np.cumsum(sizes)
+        stated = np.cumsum(sizes)
     else:
-        ends = (
-            np.arange(1, extent + 1)
-            if sizes is None
-            else np.arange(int(sizes), extent + int(sizes), int(sizes))
-        )
-    ends = [min(int(end), extent) for end in ends]
+        size = 1 if sizes is None else int(sizes)
+        stated = np.arange(size, extent + size, size)
+    ends = [min(int(end), extent) for end in stated]
     starts = [0, *ends[:-1]]
     parts = [
         emitter.emit(relax.op.strided_slice(data, [axis], [start], [end]))

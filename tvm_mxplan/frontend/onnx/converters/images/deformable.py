@@ -40,7 +40,7 @@ def _deformable(emitter: Emitter, node: Node) -> Value:
         raise NotTaken
     pair = [1, 1]
     windows = _Windows(
-        tuple(filters[2:]),
+        (int(filters[2]), int(filters[3])),
         tuple(node.attribute("strides", pair)),
         tuple(node.attribute("dilations", pair)),
         tuple(node.attribute("pads", [0] * 4)[:2]),

@@ -140,12 +140,13 @@ def _by_scales(emitter: Emitter, extents: list[Dim], scales: Value) -> list[Axis
     """Sizes are the product with a scale in float32, rounded down, as onnxruntime and onnx compute them."""
     if isinstance(scales, np.ndarray):
         numbers = scales.astype("float32")
-        results = [_scaled(size, scale) for size, scale in zip(extents, numbers, strict=True)]
-        left = [at for at, result in enumerate(results) if result is None]
+        known = [_scaled(size, scale) for size, scale in zip(extents, numbers, strict=True)]
+        left = [at for at, result in enumerate(known) if result is None]
+        made: list[Dim] = []
         if left:
             made = _computed(emitter, [extents[at] for at in left], emitter.tensor(numbers[left]))
-            for at, dim in zip(left, made, strict=True):
-                results[at] = dim
+        rest = iter(made)
+        results = [next(rest) if result is None else result for result in known]
         found = []
         for size, result, scale in zip(extents, results, numbers, strict=True):
             exact = _factor(scale)

@@ -52,15 +52,15 @@ def _spread_out(emitter: Emitter, data: Value, numbers: Sequence[Value], axis: i
     emit, (scale, zero) = emitter.emit, numbers
     wide = emit(relax.op.astype(emitter.tensor(data), "float32"))
     if zero is not None:
-        point = emit(relax.op.astype(_along(emitter, zero, rank_of(data), axis), "float32"))
+        point = emit(relax.op.astype(_along(emitter, zero, data, axis), "float32"))
         wide = emit(relax.op.subtract(wide, point))
-    return emit(relax.op.multiply(wide, _along(emitter, scale, rank_of(data), axis)))
+    return emit(relax.op.multiply(wide, _along(emitter, scale, data, axis)))
 
 
-def _along(emitter: Emitter, row: Value, rank: int, axis: int) -> relax.Expr:
-    """A row so that it broadcasts along one axis of a tensor; what is no row as it is."""
+def _along(emitter: Emitter, row: Value, data: Value, axis: int) -> relax.Expr:
+    """A row so that it broadcasts along one axis of ``data``; what is no row as it is."""
     if rank_of(row) != 1:
         return emitter.tensor(row)
-    shape = [1] * rank
+    shape = [1] * emitter.rank(data)
     shape[axis] = np.size(row) if isinstance(row, np.ndarray) else emitter.shape(row)[0]
     return emitter.tensor(emitter.reshaped(row, [1] if shape[axis] == 1 else shape))

@@ -73,11 +73,7 @@ def _product(emitter: Emitter, node: Node) -> Value:
 
 def _packed(node: Node, called: str) -> _Packed:
     """The operands behind the first, held to what attributes say of them."""
-    operands = [node.input(at) for at in range(1, 5)]
-    for name, value in zip(_NAMES, operands, strict=False):
-        if value is not None and not isinstance(value, np.ndarray):
-            raise UnsupportedError(f"{called}: {name} that the model computes; expected an initializer")
-    numbers, scales, zeros, groups = operands
+    numbers, scales, zeros, groups = (_initializer(node, called, at) for at in range(1, 5))
     rows, depth, block, bits = (
         _number(node, called, name, default)
         for name, default in (("N", None), ("K", None), ("block_size", None), ("bits", 4))
@@ -88,10 +84,10 @@ def _packed(node: Node, called: str) -> _Packed:
         raise InvalidInputError(
             f"{called}: block_size: expected a power of two from {_LEAST_BLOCK} on, got {block}"
         )
+    if numbers is None or scales is None:
+        missing = "B" if numbers is None else "scales"
+        raise InvalidInputError(f"{called}: {missing}: expected an initializer, got none")
     packed = _Packed(rows, depth, block, bits, numbers, scales, zeros, groups)
-    for name, value in (("B", numbers), ("scales", scales)):
-        if value is None:
-            raise InvalidInputError(f"{called}: {name}: expected an initializer, got none")
     if numbers.dtype != np.uint8:
         raise InvalidInputError(f"{called}: B: expected uint8, got {numbers.dtype}")
     _expect(called, "B", numbers, rows * packed.blocks * (block * bits // 8))
@@ -112,6 +108,15 @@ def _packed(node: Node, called: str) -> _Packed:
                 f"{at.min()} to {at.max()}"
             )
     return packed
+
+
+def _initializer(node: Node, called: str, index: int) -> np.ndarray | None:
+    """An operand behind the first; None where it is left out."""
+    value = node.input(index)
+    if value is not None and not isinstance(value, np.ndarray):
+        name = _NAMES[index - 1]
+        raise UnsupportedError(f"{called}: {name} that the model computes; expected an initializer")
+    return value
 
 
 def _number(node: Node, called: str, name: str, default: int | None) -> int:

@@ -7,6 +7,7 @@ FusedGemm(a, b, c), activation LeakyRelu    LeakyRelu(Gemm(a, b, c))
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -58,7 +59,7 @@ def _activated(emitter: Emitter, node: Node, operator: str, numbers: Sequence[fl
         nodes.append(onnx.helper.make_node("Add", [result, "z"], ["summed"]))
         result = "summed"
     if activation:
-        parameters = dict(zip(_PARAMETERS[activation], numbers, strict=False))
+        parameters: dict[str, Any] = dict(zip(_PARAMETERS[activation], numbers, strict=False))
         inputs = [result]
         if activation == "Clip":
             dtype = dtype_of(node.input(0))

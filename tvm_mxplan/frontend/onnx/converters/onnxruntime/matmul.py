@@ -5,7 +5,7 @@ from __future__ import annotations
 from tvm import relax
 
 from ...node import Emitter, Node
-from ...values import Value, dtype_of, rank_of
+from ...values import Value, dtype_of
 from ..numbers import constant
 from ..table import converts
 
@@ -48,7 +48,7 @@ def _fused_product(emitter: Emitter, node: Node) -> Value:
 
 
 def _turned(emitter: Emitter, node: Node, data: relax.Expr, side: str) -> relax.Expr:
-    rank = rank_of(data)
+    rank = emitter.rank(data)
     order = list(range(rank))
     if node.attribute(f"transBatch{side}", 0) and rank > 2:
         order = [*order[1:-1], order[0], order[-1]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tvm import relax
 
 from ...node import Emitter, Node
-from ...values import Value, dtype_of, rank_of
+from ...values import Value, dtype_of
 from ..numbers import constant
 from ..table import converts
 
@@ -30,7 +30,7 @@ def _skip_simplified(emitter: Emitter, node: Node) -> tuple[Value, ...]:
 def _simplified_layer_normalization(emitter: Emitter, node: Node) -> Value:
     """By the root of the mean square over the axes from one on."""
     data = emitter.tensor(node.input(0))
-    axis = node.attribute("axis", -1) % rank_of(data)
+    axis = node.attribute("axis", -1) % emitter.rank(data)
     return _simplified(emitter, data, node.input(1), node.attribute("epsilon", 1e-5), axis)
 
 
@@ -52,7 +52,7 @@ def _simplified(
     emitter: Emitter, data: relax.Expr, scale: Value, epsilon: float, axis: int | None = None
 ) -> relax.Expr:
     emit, dtype = emitter.emit, dtype_of(data)
-    last = rank_of(data) - 1
+    last = emitter.rank(data) - 1
     if axis in (None, last) and dtype == "float32":
         return emit(relax.op.nn.rms_norm(data, emitter.tensor(scale), [last], epsilon))
     axes = list(range(last if axis is None else axis, last + 1))
