@@ -25,7 +25,7 @@ from .passes.region.name_operators import names_of
 _SHOWN = 4
 
 Told = TypeVar("Told", bound=str)
-"""What is said of an operator."""
+"""A choice for an operator: a name, which may be a literal type."""
 
 
 def with_operators(options: Options, mod: tvm.IRModule) -> Options:

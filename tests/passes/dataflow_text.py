@@ -45,3 +45,8 @@ def constants(mod: tvm.IRModule) -> list[np.ndarray]:
         lambda expr: found.append(expr.value.numpy()) if isinstance(expr, tvm.ir.GenericConst) else None,
     )
     return found
+
+
+def operators(mod: tvm.IRModule) -> list:
+    """The operators of the first block of ``main``, in order."""
+    return [binding.value.op for binding in mod["main"].body.blocks[0].bindings]
