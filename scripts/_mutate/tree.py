@@ -71,6 +71,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "passes/canonicalize/*": (
         "tests/passes/canonicalize/test_recover_operators.py",
         "tests/passes/canonicalize/test_simplify_inference.py",
+        "tests/passes/canonicalize/test_simplify_batch_norms.py",
         "tests/passes/canonicalize/test_fold_constants.py",
     ),
     "passes/dispatch/c*.py": (
