@@ -86,7 +86,8 @@ def test_a_call_that_breaks_a_demand(name: str) -> None:
     executable = tvm_mxplan.compile(parsed, options=UNCACHED)
     x = normal(*right)
     for ours, theirs in zip(executable.run(x), onnxruntime_outputs(parsed, {"x": x}), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+        # An average of nine numbers around 1 may be near 0: eight roundings of their sums, in whatever order.
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=4e-7 if name == "pool" else 0)
     with pytest.raises(InvalidInputError, match=words):
         executable.run(normal(*wrong))
 
