@@ -81,6 +81,10 @@ def _as_it_is(info: StepInfo) -> StepInfo:
     return info
 
 
+def _as_translated(program: Program, constants: list[np.ndarray], _machine: MachineRates) -> Translation:
+    return Translation(program, constants)
+
+
 class Hop(NamedTuple):
     """One conversion on the way from a layout into another: who runs it, and where it leads."""
 
@@ -111,7 +115,7 @@ class Sharing(NamedTuple):
     runtime: str
     leads: bool
     table: Table
-    finish: Callable[[Program, list[np.ndarray]], Translation] = Translation
+    finish: Callable[[Program, list[np.ndarray], MachineRates], Translation] = _as_translated
     judged: Callable[[StepInfo], StepInfo] = _as_it_is
     takes_over: tuple[type[Attributes], ...] = ()
     hops: Callable[[Value, str], tuple[Hop, ...]] = directly
@@ -161,8 +165,8 @@ class Backend(Protocol):
         """Composites in order of preference; a check that refuses an operator tells ``refuse`` why."""
         ...
 
-    def translate(self, region: relax.Function, name: str) -> Translation:
-        """The region as a program in plain layouts, fused as this library fuses."""
+    def translate(self, region: relax.Function, name: str, machine: MachineRates) -> Translation:
+        """The region as a program in plain layouts, fused as this library fuses on such a machine."""
         ...
 
     def describe(self, program: Program) -> Description:

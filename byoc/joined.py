@@ -120,10 +120,10 @@ class Joined:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._leader, name)
 
-    def translate(self, region: relax.Function, name: str) -> Translation:
+    def translate(self, region: relax.Function, name: str, machine: MachineRates) -> Translation:
         guests = {guest.name: Guest(guest.library, _sharing(guest).table) for guest in self._guests}
         program, constants = translate_region(region, name, self._leader.name, self._own.table, guests)
-        finished = self._own.finish(self._handed_over(self._copied(program)), constants)
+        finished = self._own.finish(self._handed_over(self._copied(program)), constants, machine)
         check_numbers(finished.program)
         return finished
 

@@ -145,7 +145,7 @@ def partition(c: Compilation) -> Passes:
 
 
 def build_programs(c: Compilation) -> Passes:
-    return [*(BuildPrograms(backend, c.recorder.journal) for backend in c.backends), MarkState()]
+    return [*(BuildPrograms(backend, c.recorder.journal, c.machine) for backend in c.backends), MarkState()]
 
 
 def assign_precision(c: Compilation) -> Passes:

@@ -100,7 +100,7 @@ class Cudnn:
         found = [self.describe(one).steps[0] for one in layout_rules.forms(program, step)]
         return next((info for info in found if not info.error), found[0])
 
-    def translate(self, region: relax.Function, name: str) -> Translation:
+    def translate(self, region: relax.Function, name: str, machine: MachineRates) -> Translation:
         program, constants = translate_region(region, name, NAME, self._table)
         check_numbers(program)
         return fuse(program, constants, self._fuses)

@@ -55,7 +55,7 @@ class Host:
     def patterns(self, refuse: Refuse) -> list[relax.transform.FusionPattern]:
         return fusion_patterns(refuse)
 
-    def translate(self, region: relax.Function, name: str) -> Translation:
+    def translate(self, region: relax.Function, name: str, machine: MachineRates) -> Translation:
         program, constants = translate_region(region, name, NAME, TRANSLATE)
         check_numbers(program)
         return Translation(program, constants)

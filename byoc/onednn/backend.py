@@ -71,13 +71,13 @@ class OneDNN:
     def patterns(self, refuse: Refuse) -> list[relax.transform.FusionPattern]:
         return fusion_patterns(refuse)
 
-    def translate(self, region: relax.Function, name: str) -> Translation:
-        fused = self._fused(*translate_region(region, name, NAME, TRANSLATE))
+    def translate(self, region: relax.Function, name: str, machine: MachineRates) -> Translation:
+        fused = self._fused(*translate_region(region, name, NAME, TRANSLATE), machine)
         check_numbers(fused.program)
         return fused
 
-    def _fused(self, program: Program, constants: list[np.ndarray]) -> Translation:
-        return fuse(program, constants, IntegerProducts.of(self.isa))
+    def _fused(self, program: Program, constants: list[np.ndarray], machine: MachineRates) -> Translation:
+        return fuse(program, constants, IntegerProducts.of(self.isa), machine.private_bytes)
 
     def describe(self, program: Program) -> Description:
         return library.describe(program)

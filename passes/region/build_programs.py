@@ -13,6 +13,7 @@ import tvm
 
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.core.decisions.journal import Journal
+from tvm_mxplan.core.machine import MachineRates, default_rates
 from tvm_mxplan.core.program.program import Program, Reorder, Slice
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 
@@ -28,10 +29,14 @@ class BuildPrograms:
     Parameters
     ----------
     journal : is told why regions went back.
+    machine : libraries fuse for it; by default one that nobody described.
     """
 
-    def __init__(self, backend: Backend, journal: Journal | None = None) -> None:
+    def __init__(
+        self, backend: Backend, journal: Journal | None = None, machine: MachineRates | None = None
+    ) -> None:
         self.backend = backend
+        self.machine = machine or default_rates()
         self.journal = Journal() if journal is None else journal
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
@@ -39,7 +44,7 @@ class BuildPrograms:
         refused: dict[tvm.ir.GlobalVar, str] = {}
         for gvar, function in list(regions(mod, self.backend.name)):
             try:
-                program, constants, fused = self.backend.translate(function, gvar.name_hint)
+                program, constants, fused = self.backend.translate(function, gvar.name_hint, self.machine)
             except UnsupportedError as error:
                 refused[gvar] = str(error)
                 continue

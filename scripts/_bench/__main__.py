@@ -25,6 +25,7 @@ BENCHMARKS = {
     "convolutions": ("steps.convolutions", "algorithms of 3x3 and 5x5 convolutions, layer by layer"),
     "attention": ("steps.attention", "the step of attention against its parts as steps of oneDNN"),
     "lines": ("steps.lines", "depthwise convolutions of lines in each layout"),
+    "pairs": ("steps.pairs", "depthwise convolutions inside of pointwise ones beside two steps"),
     "experts": ("products.experts", "rows by the matrix of their group beside a product for each"),
     "few_bits": ("products.few_bits", "products with weights of few bits beside float32 and onnxruntime"),
     "products": ("products.products", "what runs products with constant matrices beside what else could"),

@@ -113,7 +113,7 @@ class Loops:
     def patterns(self, refuse: Refuse) -> list[relax.transform.FusionPattern]:
         return patterns(refuse)
 
-    def translate(self, region: relax.Function, name: str) -> Translation:
+    def translate(self, region: relax.Function, name: str, machine: MachineRates) -> Translation:
         program, constants = translate_region(region, name, NAME, TRANSLATE)
         check_numbers(program)
         return Translation(program, constants)

@@ -11,6 +11,7 @@ from tvm_mxplan import UnsupportedError
 from tvm_mxplan.byoc.backend import Sharing
 from tvm_mxplan.byoc.joined import Joined, joined, leaders
 from tvm_mxplan.core.description import Description, Implementation, StepInfo
+from tvm_mxplan.core.machine import default_rates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Symbol
 
@@ -122,10 +123,10 @@ def test_a_guest_gets_the_steps_that_it_runs_faster(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("tvm_mxplan.byoc.joined.translate_region", lambda *_: (program, []))
     guest = Chooser("guest", sharing("r", False)._replace(takes_over=(ir.Reduction,)))
     both = Joined(Chooser("leader", sharing("r", True)), (guest,))  # type: ignore[arg-type]
-    found = both.translate(None, "p").program  # type: ignore[arg-type]
+    found = both.translate(None, "p", default_rates()).program  # type: ignore[arg-type]
     assert [one.library for one in found.steps] == ["guest", "", ""]
     neither = Joined(Chooser("leader", sharing("r", True)), (Chooser("guest", sharing("r", False)),))  # type: ignore[arg-type]
-    assert neither.translate(None, "p").program == program  # type: ignore[arg-type]
+    assert neither.translate(None, "p", default_rates()).program == program  # type: ignore[arg-type]
 
 
 class Copier(Library):
@@ -150,5 +151,5 @@ def test_a_copy_is_of_the_first_library_that_has_its_type(monkeypatch: pytest.Mo
     program = ir.Program("p", values, steps)
     monkeypatch.setattr("tvm_mxplan.byoc.joined.translate_region", lambda *_: (program, []))
     both = Joined(Copier("leader", sharing("r", True)), (GUEST,))  # type: ignore[arg-type]
-    found = both.translate(None, "p").program  # type: ignore[arg-type]
+    found = both.translate(None, "p", default_rates()).program  # type: ignore[arg-type]
     assert [one.library for one in found.steps] == ["", "guest"]

@@ -15,17 +15,19 @@ from tvm_mxplan.core.element_types import dense_bytes
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import is_static
 
-# Measured with oneDNN 3.2 on two cores with 1 MiB of L2 each; time of the fused one / time of the two:
-#   stride 2   16 -> 96, 112 x 112, batch 1 (4.6 MiB): 0.88     32 -> 192, 28 x 28, batch 8 (4.6 MiB): 0.94
-#   stride 1   32 -> 192, 28 x 28, batch 8 (4.6 MiB): 1.04      24 -> 144, 56 x 56, batch 8 (13.8 MiB): 0.70
-_LEAST_BYTES = {1: 8 << 20, 2: 4 << 20}
+LEAST_TIMES = {1: 2.5, 2: 2.0}
+"""How many times what cores' own caches hold v1 has at least, by the stride; see docs/figures/tried.md."""
 _CHANNEL_MULTIPLE = 16  # oneDNN fuses whole vectors of channels only
 
 
-def fuse_depthwise(graph: Graph, at: int) -> tuple[int, ir.Step] | None:
+def fuse_depthwise(graph: Graph, at: int, private: int) -> tuple[int, ir.Step] | None:
     """Returns the place of the producer of the step at ``at``, and both as one, if they are a pair that pays.
 
     The graph stays as it is.
+
+    Parameters
+    ----------
+    private : bytes of the caches that cores have to themselves, all together.
     """
     step = graph.steps[at]
     if step is None or step.post_ops or not _is_depthwise(graph, step):
@@ -41,7 +43,7 @@ def fuse_depthwise(graph: Graph, at: int) -> tuple[int, ir.Step] | None:
     stride = step.attrs.strides[0]  # type: ignore[union-attr]
     if not _is_pointwise(graph, first) or not is_static(shape) or shape[1] % _CHANNEL_MULTIPLE:  # type: ignore[operator]
         return None
-    if dense_bytes(shape, graph.values[first.dst].dtype) < _LEAST_BYTES[stride]:
+    if dense_bytes(shape, graph.values[first.dst].dtype) < LEAST_TIMES[stride] * private:
         return None
     moved = [
         ir.Operand(f"depthwise_{operand.role}", operand.value)

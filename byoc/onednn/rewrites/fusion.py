@@ -51,7 +51,10 @@ MAX_POST_OPS = 16
 
 
 def fuse(
-    program: ir.Program, constants: list[np.ndarray], integers: IntegerProducts = IntegerProducts.ALL
+    program: ir.Program,
+    constants: list[np.ndarray],
+    integers: IntegerProducts = IntegerProducts.ALL,
+    private: int = 2 << 20,
 ) -> Translation:
     """Fold constants, fuse post-ops, copy what no step can read: a new program.
 
@@ -60,6 +63,7 @@ def fuse(
     Parameters
     ----------
     integers : the products of quantised models that compute with integers on the machine at hand.
+    private : bytes of the caches that its cores have to themselves, all together.
     """
     graph = Graph(_with_others_hidden(program), constants)
     normalize_channels_last(graph)
@@ -67,9 +71,9 @@ def fuse(
     put_before_concats(graph)
     fold(graph)
     lower(graph, lambda step: integers.takes(graph, step))
-    _fuse_steps(graph, integers)
+    _fuse_steps(graph, integers, private)
     if cut_products(graph):
-        _fuse_steps(graph, integers)  # what follows a piece
+        _fuse_steps(graph, integers, private)  # what follows a piece
     squeeze_and_excite(graph)
     read_integers(graph)
     fold_scales(graph)
@@ -179,16 +183,16 @@ def _rule(attrs: ir.Attributes) -> Callable[[Shape, Shape], bool] | None:
 # --- rewriting ----------------------------------------------------------------------------------------------
 
 
-def _fuse_steps(graph: Graph, integers: IntegerProducts) -> None:
+def _fuse_steps(graph: Graph, integers: IntegerProducts, private: int) -> None:
     for at in range(len(graph.steps)):
-        _fuse_step(graph, at, integers)
+        _fuse_step(graph, at, integers, private)
 
 
-def _fuse_step(graph: Graph, at: int, integers: IntegerProducts) -> None:
+def _fuse_step(graph: Graph, at: int, integers: IntegerProducts, private: int) -> None:
     step = graph.steps[at]
     if not step or step.post_ops:
         return
-    pair = fuse_depthwise(graph, at)
+    pair = fuse_depthwise(graph, at, private)
     if isinstance(step.attrs, ir.Quantization):
         take_conversion(graph, at)
     elif pair is not None:

@@ -14,6 +14,7 @@ from tvm import relax
 
 from tvm_mxplan.byoc.backend import Backend, DeviceChoice
 from tvm_mxplan.byoc.cudnn.backend import Cudnn
+from tvm_mxplan.core.machine import default_rates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch.implementations import preference_of
@@ -85,7 +86,7 @@ def worked_out(
     (region,) = [f for f in mod.functions.values() if f.attrs and "Codegen" in f.attrs]
     outside = [one for one in mod["main"].body.blocks[0].bindings if isinstance(one.value, relax.Call)]
     assert len(outside) == 1, "an operator is in no region"
-    program, constants, _ = backend.translate(region, "r")
+    program, constants, _ = backend.translate(region, "r", default_rates())
     laid_out = infer_layouts(program, backend).program
     given = [arrays[program.values[number].name] for number in program.of_kind("input")]
     return program, run_program(laid_out, constants, given)

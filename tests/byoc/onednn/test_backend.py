@@ -12,6 +12,7 @@ from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.byoc.onednn.codegen import TRANSLATE
 from tvm_mxplan.byoc.onednn.rewrites.integer_products import IntegerProducts
 from tvm_mxplan.byoc.runtime_functions import RUNTIME
+from tvm_mxplan.core.machine import default_rates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 
@@ -53,8 +54,9 @@ def test_products_are_of_integers_where_there_are_instructions(
     monkeypatch: pytest.MonkeyPatch, isa: str, integers: IntegerProducts
 ) -> None:
     monkeypatch.setattr(library, "isa", lambda: isa)
-    monkeypatch.setattr(backend, "fuse", lambda program, constants, integers: (program, constants, integers))
-    assert OneDNN()._fused("program", "constants") == ("program", "constants", integers)  # type: ignore[arg-type]
+    monkeypatch.setattr(backend, "fuse", lambda *arguments: arguments)
+    fused = OneDNN()._fused("program", "constants", default_rates())  # type: ignore[arg-type]
+    assert fused == ("program", "constants", integers, default_rates().private_bytes)
 
 
 def test_the_library_is_loaded_once() -> None:
@@ -85,10 +87,10 @@ def test_numbers_that_no_program_carries_are_refused(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(sys.modules[OneDNN.__module__], "translate_region", translating)
     if number == number:
-        assert OneDNN().translate("region", "name").program == program  # type: ignore[arg-type]
+        assert OneDNN().translate("region", "name", default_rates()).program == program  # type: ignore[arg-type]
     else:
         with pytest.raises(UnsupportedError, match="s has a parameter of NaN"):
-            OneDNN().translate("region", "name")  # type: ignore[arg-type]
+            OneDNN().translate("region", "name", default_rates())  # type: ignore[arg-type]
     assert asked == ["region", "name", "mxplan_onednn", TRANSLATE]
 
 

@@ -64,6 +64,14 @@ def test_one_thread_has_its_share_of_caches_and_all_of_memory(nbytes: int, copie
     assert many.copying_alone_us(nbytes) == pytest.approx(nbytes / 68.4 / 1e3), "caches are no slower"
 
 
+@pytest.mark.parametrize(
+    ("sizes", "private"), [((64, 2048, 8192), 2048), ((2048, 8192), 2048), ((2048,), 2048), ((), 0)]
+)
+def test_caches_in_front_of_the_last_are_private(sizes: tuple[int, ...], private: int) -> None:
+    levels = [MemoryLevel(size, 100.0, 100.0) for size in (*sizes, None)]
+    assert replace(RATES, levels=tuple(levels)).private_bytes == private
+
+
 def test_the_file_says_the_same(tmp_path: Path) -> None:
     path = tmp_path / "rates.json"
     path.write_text(json.dumps(RATES.to_json()))

@@ -10,6 +10,7 @@ from relax_programs import parse
 from tvm_mxplan.byoc.backend import Translation
 from tvm_mxplan.byoc.onednn.backend import OneDNN
 from tvm_mxplan.core.decisions.journal import Journal
+from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.errors import UnsupportedError
 from tvm_mxplan.passes.region import BuildPrograms
@@ -30,7 +31,7 @@ class Translating(OneDNN):
         self.kinds = list(kinds)
         self.names: list[str] = []
 
-    def translate(self, region: tvm.relax.Function, name: str) -> Translation:
+    def translate(self, region: tvm.relax.Function, name: str, machine: MachineRates) -> Translation:
         kinds = self.kinds[len(self.names)]
         self.names.append(name)
         if kinds is None:

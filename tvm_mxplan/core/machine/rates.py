@@ -125,6 +125,12 @@ class MachineRates:
         """The last level."""
         return self.levels[-1]
 
+    @property
+    def private_bytes(self) -> int:
+        """Bytes of the caches in front of the last one, all threads' together; of the only one there is."""
+        *sizes, last = [level.nbytes for level in self.levels if level.nbytes is not None] or [0]
+        return sizes[-1] if sizes else last
+
     def cycles_per_us(self, threads: int) -> float:
         """Cycles of one core in a microsecond, at the clock at which AVX2 is measured on that many."""
         return self.gflops("float32", "avx2") / threads / AVX2_FLOPS * 1e3

@@ -22,6 +22,7 @@ from relax_programs import normal, parse, run
 from tvm import relax
 
 import tvm_mxplan
+from tvm_mxplan.core.machine import default_rates
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError
 from tvm_mxplan.passes.dispatch import DispatchOperators
 from tvm_mxplan.passes.dispatch.implementations import preference_of
@@ -112,7 +113,7 @@ def test_programs_of_larger_sizes_have_the_rows_of_smaller_ones(planner: StandIn
     x, found = normal(2, 3, 3, 14, 10), {}
     for region in mod.functions.values():
         if region.attrs and "Codegen" in region.attrs:
-            program, constants, _ = backend.translate(region, "r")
+            program, constants, _ = backend.translate(region, "r", default_rates())
             rows = int(program.values[program.of_kind("input")[0]].shape[0])  # type: ignore[arg-type]
             padded = np.zeros((rows, 3, 14, 10), "float32")
             padded[: min(rows, 3)] = x[:rows]

@@ -17,6 +17,7 @@ import tvm_mxplan
 from tvm_mxplan import training
 from tvm_mxplan.byoc.backend import Backend
 from tvm_mxplan.byoc.cudnn import library
+from tvm_mxplan.core.machine import default_rates
 from tvm_mxplan.errors import UnsupportedError
 from tvm_mxplan.options import Options
 from tvm_mxplan.passes.layout.infer_layouts import infer_layouts
@@ -91,7 +92,7 @@ def test_regions_of_a_step_compute_what_tvm_computes(planner: StandIn) -> None:
 
 def check_region(mod: tvm.IRModule, region: tvm.ir.GlobalVar, backend: Backend) -> list[str]:
     """The kinds of a region's steps, whose program gives what its operators give in TVM's kernels."""
-    program, constants, _ = backend.translate(mod[region], region.name_hint)
+    program, constants, _ = backend.translate(mod[region], region.name_hint, default_rates())
     builder = relax.BlockBuilder(tvm.IRModule({region: mod[region]}))
     params = [relax.Var(str(one), one.ty) for one in mod[region].params]
     with builder.function("main", params):

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
+from onnx import numpy_helper
 from program_builder import Builder, check, convolution, grouped, output_shape, random
 from small_programs import Small, kinds
 
+import tvm_mxplan
 from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.rewrites.fusion import fuse
+from tvm_mxplan.core.machine import MemoryLevel, default_rates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.execution.threads import with_threads
+from tvm_mxplan.testing.reference import onnxruntime_outputs
 
 POINTWISE = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
 RELU = ir.EltwisePostOp("relu", 0.0, 0.0)
@@ -23,10 +30,10 @@ def depthwise_attrs(channels: int, stride: int) -> ir.Convolution:
     return ir.Convolution((stride, stride), (1, 1, 1, 1), (1, 1), channels)
 
 
-def fused(b: Small, result: int) -> ir.Program:
+def fused(b: Small, result: int, private: int = 2 << 20) -> ir.Program:
     """The program behind the pass; not run here, where all is plain and oneDNN takes no pair."""
     b.write_output(result, b.output)
-    return fuse(b.finish(), list(b.constants))[0]
+    return fuse(b.finish(), list(b.constants), private=private)[0]
 
 
 def add_depthwise(b: Small, src: int, stride: int) -> int:
@@ -58,12 +65,12 @@ def test_only_a_pointwise_convolution_of_every_pixel_takes_one_in(change):
     ("image", "channels", "stride", "pays"),
     [
         ((1, 8, 112, 112), 96, 2, True),
-        ((1, 8, 112, 112), 96, 1, False),  # 4.6 MiB: two steps are faster at stride 1
+        ((1, 8, 112, 112), 96, 1, False),  # 4.6 MiB, with 2 MiB of private caches
         ((2, 8, 112, 112), 96, 1, True),
         ((1, 8, 56, 56), 144, 2, False),  # the caches hold it
         ((2, 8, 112, 112), 100, 2, False),  # no whole vectors of channels
-        ((2, 3, 256, 64), 64, 1, True),  # 8 MiB to the byte
-        ((1, 3, 256, 128), 48, 1, False),
+        ((1, 3, 256, 160), 32, 1, True),  # 5 MiB to the byte
+        ((1, 3, 256, 159), 32, 1, False),
         ((1, 3, 128, 128), 64, 2, True),  # 4 MiB to the byte
         ((1, 3, 128, 126), 64, 2, False),
     ],
@@ -80,6 +87,40 @@ def test_pairs_that_pay(image, channels, stride, pays):
         ]  # fmt: skip
     else:
         assert [step.post_ops for step in after.steps] == [(RELU,), (RELU,)]
+
+
+@pytest.mark.parametrize(("stride", "times"), [(1, 2.5), (2, 2)])
+def test_what_pays_goes_by_caches(stride, times):
+    """What stands between the two is no smaller than so many times what cores hold for themselves."""
+    nbytes = 4 * 48 * 128 * 128
+    for private, steps in ((int(nbytes / times), 1), (int(nbytes / times) + 1, 2)):
+        b = Small((1, 48, 128 // stride, 128 // stride), (1, 8, 128, 128))
+        after = fused(b, add_depthwise(b, b.conv(b.inputs[0], 48), stride), private)
+        assert len(after.steps) == steps
+
+
+@pytest.mark.parametrize(("private", "count"), [(1 << 20, 1), (2 << 20, 2)])
+def test_a_compilation_goes_by_the_caches_of_its_machine(tmp_path, private, count):
+    """2 MiB between the two, at stride 2."""
+    weights = [
+        numpy_helper.from_array(random(32, 8, 1, 1), "w"),
+        numpy_helper.from_array(random(32, 1, 3, 3), "d"),
+    ]
+    parsed = onnx.parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 17]>
+        agraph (float[1, 8, 128, 128] x) => (float[1, 32, 64, 64] y) {
+            a = Conv(x, w) y = Conv<group = 32, strides = [2, 2], pads = [1, 1, 1, 1]>(a, d)
+        }"""
+    )
+    parsed.graph.initializer.extend(weights)
+    levels = (MemoryLevel(private, 130.0, 180.0), *default_rates().levels[1:])
+    rates = tmp_path / "rates.json"
+    rates.write_text(json.dumps(replace(default_rates(), levels=levels).to_json()))
+    executable = tvm_mxplan.compile(parsed, options={"machine": str(rates), "cache": "disabled"})
+    (region,) = executable.report.regions
+    assert [step.kind for step in region.steps].count("convolution") == count
+    x = random(1, 8, 128, 128)
+    check(executable.run(x)[0], onnxruntime_outputs(parsed, {"x": x})[0], 8 * 9)
 
 
 @pytest.mark.parametrize("role", ["weights", "bias"])
