@@ -16,7 +16,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import is_static
 
 LEAST_TIMES = {1: 2.5, 2: 2.0}
-"""Multiples of what cores' own caches hold, from which v1 makes a pair, by the stride; see docs/figures/tried.md."""
+"""Multiples of what private caches hold, from which v1 makes a pair, by the stride: docs/figures/tried.md."""
 _CHANNEL_MULTIPLE = 16  # oneDNN fuses whole vectors of channels only
 
 
