@@ -91,7 +91,7 @@ def test_pairs_that_pay(image, channels, stride, pays):
 
 @pytest.mark.parametrize(("stride", "times"), [(1, 2.5), (2, 2)])
 def test_what_pays_goes_by_caches(stride, times):
-    """What stands between the two is no smaller than so many times what cores hold for themselves."""
+    """The image between the two is no smaller than so many times what cores hold for themselves."""
     nbytes = 4 * 48 * 128 * 128
     for private, steps in ((int(nbytes / times), 1), (int(nbytes / times) + 1, 2)):
         b = Small((1, 48, 128 // stride, 128 // stride), (1, 8, 128, 128))
