@@ -128,11 +128,28 @@ def permutation_of(call: relax.Call) -> list[int]:
     return list(range(rank))[::-1] if axes is None else [int(axis) % rank for axis in axes]
 
 
-def bounds_of(call: relax.Call) -> list[tuple[int, ...]] | None:
-    """The axes, begins, ends and any steps of a ``strided_slice``; None where one is no constant number."""
+def slice_ranges(call: relax.Call) -> dict[int, range] | None:
+    """The places that a ``strided_slice`` takes, by the axes that it names; negative bounds are resolved.
+
+    None unless bounds are constant numbers, steps are not 0 and the axes are of constant extents.
+    """
+    source, shape = shape_of(call.args[0]), shape_of(call)
     bounds = [_numbers(arg) for arg in call.args[1:]]
     known = [one for one in bounds if one is not None]
-    return known if len(known) == len(bounds) else None
+    if source is None or shape is None or len(known) < len(bounds):
+        return None
+    axes, begins, ends, *given = known
+    steps = given[0] if given else (1,) * len(axes)
+    found: dict[int, range] = {}
+    for axis, first, last, step in zip(axes, begins, ends, steps, strict=True):
+        extent = source[axis]
+        if not isinstance(extent, int) or step == 0:
+            return None
+        taken = range(*slice(first, last, step).indices(extent))
+        if len(taken) != shape[axis]:
+            return None
+        found[axis % len(source)] = taken
+    return found
 
 
 def _numbers(expr: relax.Expr) -> tuple[int, ...] | None:
@@ -145,26 +162,11 @@ def _numbers(expr: relax.Expr) -> tuple[int, ...] | None:
 
 
 def slice_begin(call: relax.Call) -> tuple[int, ...] | None:
-    """Returns the begin of a ``strided_slice`` of unit strides on each axis of its source; None for others.
-
-    Known are constant bounds of axes of constant extent; negative ones and those past the end are resolved.
-    """
-    source, shape, bounds = shape_of(call.args[0]), shape_of(call), bounds_of(call)
-    if source is None or shape is None or bounds is None:
+    """The begin of a ``strided_slice`` of unit steps on each axis; None for others."""
+    ranges = slice_ranges(call)
+    if ranges is None or any(taken.step != 1 for taken in ranges.values()):
         return None
-    axes, begins, ends, *strides = bounds
-    if any(step != 1 for arg in strides for step in arg):
-        return None
-    begin = [0] * len(source)
-    for axis, first, last in zip(axes, begins, ends, strict=True):
-        extent = source[axis]
-        if not isinstance(extent, int):
-            return None
-        low, high, _ = slice(first, last).indices(extent)
-        if high - low != shape[axis]:
-            return None
-        begin[axis] = low
-    return tuple(begin)
+    return tuple(ranges[axis].start if axis in ranges else 0 for axis in range(call.ty.ndim))
 
 
 def make_constant(array: np.ndarray) -> tvm.ir.GenericConst:

@@ -27,6 +27,7 @@ from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.byoc.rewrites.quantized.fuse import read_integers, take_conversion, take_sum
 from tvm_mxplan.byoc.rewrites.quantized.lower import lower
 from tvm_mxplan.byoc.rewrites.quantized.scales import fold_scales
+from tvm_mxplan.core.machine import default_rates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Shape
 
@@ -48,13 +49,14 @@ from .transposes import copy_transposed
 
 # oneDNN 3.2 takes at most 32 post-ops; long chains stop being one pass over registers well before.
 MAX_POST_OPS = 16
+_PRIVATE = default_rates().private_bytes
 
 
 def fuse(
     program: ir.Program,
     constants: list[np.ndarray],
     integers: IntegerProducts = IntegerProducts.ALL,
-    private: int = 2 << 20,
+    private: int = _PRIVATE,
 ) -> Translation:
     """Fold constants, fuse post-ops, copy what no step can read: a new program.
 

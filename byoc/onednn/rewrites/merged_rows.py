@@ -9,13 +9,13 @@ oneDNN 3.2 begins anew for each of the small ones: seven products of 7 rows take
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
+from tvm_mxplan.byoc.composite import product
 from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.program.dims import Dim, Expr, Shape
+from tvm_mxplan.core.program.dims import Dim, Shape
 from tvm_mxplan.core.program.operands import operands_of, with_operands
 
 
@@ -64,7 +64,4 @@ def _product(extents: Shape) -> Dim:
     """All extents multiplied, the known ones first."""
     known = [extent for extent in extents if isinstance(extent, int)]
     named = [extent for extent in extents if not isinstance(extent, int)]
-    found: Dim = math.prod(known)
-    for extent in named:
-        found = extent if found == 1 else Expr("*", found, extent)
-    return found
+    return product((*known, *named))

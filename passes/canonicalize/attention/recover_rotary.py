@@ -25,7 +25,7 @@ from tvm import relax
 from tvm_mxplan.core.program.dims import Shape, is_static
 from tvm_mxplan.operators.attention import ROTARY, rotary
 
-from ...relax_types import bounds_of, dim_of, dtype_of, scalar_of, shape_of
+from ...relax_types import dim_of, dtype_of, scalar_of, shape_of, slice_ranges
 from ..rewriter import Site, is_call_to, rewrite_bindings
 
 
@@ -191,16 +191,8 @@ def _taken(site: Site, expr: relax.Expr) -> tuple[relax.Expr, range] | None:
         return _taken_apart(site, call)
     if not is_call_to(call, "strided_slice"):
         return None
-    shape, result, bounds = shape_of(call.args[0]), shape_of(call), bounds_of(call)
-    if shape is None or result is None or bounds is None:
-        return None
-    axes, begins, ends, *steps = bounds
-    rank, extent = len(shape), shape[-1]
-    if [axis % rank for axis in axes] != [rank - 1] or not isinstance(extent, int):
-        return None
-    step = steps[0][0] if steps else 1
-    taken = range(*slice(begins[0], ends[0], step).indices(extent))
-    return (call.args[0], taken) if len(taken) == result[-1] else None
+    ranges, last = slice_ranges(call), call.ty.ndim - 1
+    return (call.args[0], ranges[last]) if ranges is not None and list(ranges) == [last] else None
 
 
 def _taken_apart(site: Site, call: relax.Call) -> tuple[relax.Expr, range] | None:

@@ -9,7 +9,7 @@ from tvm import relax, te, tirx
 from tvm.relax import op
 
 from ...errors import UnsupportedError
-from ...passes.relax_types import slice_begin
+from ...passes.relax_types import slice_begin, slice_ranges
 from .table import Backward, gradient_of
 
 
@@ -56,13 +56,9 @@ def _strided_slice(back: Backward) -> list[relax.Expr]:
 
 def _spread(back: Backward) -> relax.Expr:
     """Of a slice with steps: elements go where they came from, 0 between them."""
-    shape = back.shape()
-    axes, begins, ends, *steps = ([int(field) for field in arg.fields] for arg in back.call.args[1:])
-    strides = steps[0] if steps else [1] * len(axes)
-    ranges = {
-        axis % len(shape): range(*slice(first, last, step).indices(shape[axis]))
-        for axis, first, last, step in zip(axes, begins, ends, strides, strict=True)
-    }
+    shape, ranges = back.shape(), slice_ranges(back.call)
+    if ranges is None:
+        raise UnsupportedError("a slice whose bounds are no constant numbers cannot be trained")
 
     def kernel(grad: te.Tensor) -> te.Tensor:
         def element(*index: tirx.Expr) -> tirx.Expr:
