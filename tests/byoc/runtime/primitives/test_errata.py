@@ -226,6 +226,8 @@ def test_an_erratum_refuses_its_implementation_and_the_others_are_right(name: st
     wrong = {one for one in offered if fnmatch(one, entry["implementation"])}
     if not wrong:
         pytest.skip(f"this processor has no {entry['implementation']}: {offered}")
+    if entry["condition"]["vnni"] == "none" and "avx512" in library.isa() and not OneDNN().lacks("int8"):
+        pytest.skip(f"{entry['implementation']} is right where there is VNNI: {library.isa()}")
     library.set_errata(True)
     left = every(ERRATA[name], runs=True)
     assert left or name in NOTHING_ELSE
