@@ -34,7 +34,7 @@ from ..execution.threads import threads
 from ..export.files import whole_file
 
 FOLDER = "machine"
-SCHEMA = 4
+SCHEMA = 5
 """Of what is measured; count it up when that changes."""
 ROUNDS = 3
 _LIMIT = 1 << 20

@@ -153,7 +153,7 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
     attrs, info = facts.step.attrs, facts.info
     src, dst = facts.padded("src"), facts.padded("dst")
     elements = float(math.prod(dst))
-    peak = machine.gflops(facts.dtype("src"))
+    peak = machine.gflops("float32")
     if isinstance(attrs, ir.MatMul | ir.GroupedProduct):
         operations = 2.0 * elements * src[-1] / _products(info).share
     elif isinstance(attrs, ir.InnerProduct):
@@ -176,7 +176,7 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = _convolution(facts, attrs, machine)
         narrow = narrowed(facts, attrs)
         if narrow in VECTORS:
-            operations *= peak / machine.gflops(facts.dtype("src"), narrow)
+            operations *= peak / machine.gflops("float32", narrow)
     elif isinstance(attrs, ir.ConvolutionBackwardWeights):
         inputs = facts.shape("dst")[2 if attrs.groups > 1 else 1 :]
         gradient = facts.padded("gradient")
@@ -267,7 +267,7 @@ def _recurrent(facts: StepFacts, machine: MachineRates) -> float:
     directions = facts.shape("recurrence")[1]
     nbytes = recurrent * item_bytes(facts.dtype("recurrence"))
     reading_us = steps * nbytes / machine.holding(nbytes // directions).read / 1e3
-    reading = reading_us * machine.gflops(facts.dtype("src")) * 1e3
+    reading = reading_us * machine.gflops("float32") * 1e3
     recurring = 2.0 * steps * samples * recurrent / _SAMPLES_TOGETHER
     return 2.0 * steps * samples * inputs / _PRODUCTS.share + max(reading, recurring)
 

@@ -1,6 +1,7 @@
 """Measures the rates of this machine with oneDNN's own kernels in about two seconds.
 
-    compute   a convolution of 1x1 whose data fit caches, by instruction set
+    compute   a convolution of 1x1 whose data fit caches, by instruction set; in integers of 8 bits too
+              where the processor multiplies tiles
     kernels   a convolution of 3x3 in groups, by implementation
     copied    an elementwise function on as much as half of a level holds, on several times the last cache
     read      a matrix of so many bytes multiplied with one row
@@ -23,6 +24,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.machine import Compute, KernelRate, MachineRates, MemoryLevel
 from tvm_mxplan.core.machine.caches import cache_sizes
@@ -34,6 +36,7 @@ from tvm_mxplan.errors import UnsupportedError
 from .. import library
 from .groups import MEASURED_CHANNELS, MEASURED_WINDOW, rate_in_groups
 from .names import implementation_named
+from .tiles import TILES
 
 _Result = TypeVar("_Result")
 _CHANNELS, _EXTENT = 256, 14
@@ -71,7 +74,7 @@ def measure_machine() -> tuple[MachineRates, bool]:
     exchanged = _exchanged(max(near, _SMALLEST), threads, call_us) or levels[0].copied
     rates = MachineRates(
         threads,
-        tuple(_compute()),
+        (*_compute(), *_tiles()),
         tuple(_slower_outwards(levels)),
         start_us,
         max(fork_us, 0.0),
@@ -106,6 +109,14 @@ def _compute() -> Iterator[Compute]:
             yield Compute("float32", instruction_set, operations / _best_us(program) / 1e3)
 
 
+def _tiles() -> Iterator[Compute]:
+    """The rate of integers of 8 bits where tiles multiply them."""
+    program = _convolution("", integers=True)
+    info = library.describe(program).steps[0]
+    if not info.error and TILES in info.implementation:
+        yield Compute("uint8", TILES, 2.0 * _CHANNELS**2 * _EXTENT**2 / _best_us(program) / 1e3)
+
+
 def _in_groups() -> Iterator[KernelRate]:
     """Rates of kernels for convolutions in narrow groups."""
     channels, window = MEASURED_CHANNELS, MEASURED_WINDOW
@@ -120,13 +131,21 @@ def _in_groups() -> Iterator[KernelRate]:
             yield KernelRate(rate, operations / _best_us(_convolution(name, weights)) / 1e3)
 
 
-def _convolution(preferred: str, weights: tuple[int, ...] = (_CHANNELS, _CHANNELS, 1, 1)) -> ir.Program:
+def _convolution(
+    preferred: str,
+    weights: tuple[int, ...] = (_CHANNELS, _CHANNELS, 1, 1),
+    integers: bool = False,
+) -> ir.Program:
+    """``integers``: images and weights of 8 bits, with scales."""
     groups = weights[0] if len(weights) > 4 else 1
     image = (1, _CHANNELS, _EXTENT, _EXTENT)
+    dtype, of_weights = ("uint8", "int8") if integers else ("float32", "float32")
+    scales = ("src_scale", "weights_scale", "dst_scale") if integers else ()
     values = (
-        ir.Value("src", image, "float32", "input", "acdb", 0),
-        ir.Value("weights", weights, "float32", "constant", "abcde"[: len(weights)], 0),
-        ir.Value("dst", image, "float32", "output", "acdb", 0),
+        ir.Value("src", image, dtype, "input", "acdb", 0),
+        ir.Value("weights", weights, of_weights, "constant", "abcde"[: len(weights)], 0),
+        *(ir.Value(name, (1,), "float32", "constant", "a", 1 + at) for at, name in enumerate(scales)),
+        ir.Value("dst", image, dtype, "output", "acdb", 0),
     )
     attrs = ir.Convolution((1, 1), (weights[-1] // 2,) * 4, (1, 1), groups, preferred=preferred)
     return _single(values, attrs)
@@ -207,12 +226,16 @@ def _best_us(program: ir.Program) -> float:
     arrays = []
     for number in (*program.of_kind("input"), *program.of_kind("output")):
         value = program.values[number]
-        arrays.append(np.full(parse_layout(value.layout).physical_shape(value.shape), 0.5, np.float32))
+        arrays.append(_filled(parse_layout(value.layout).physical_shape(value.shape), value.dtype))
     constants = [
-        np.full(static_shape(program.values[number].shape), 0.5, np.float32)
+        _filled(static_shape(program.values[number].shape), program.values[number].dtype)
         for number in program.of_kind("constant")
     ]
     return _best_us_of(_function(program, constants)(*arrays), lambda: None)
+
+
+def _filled(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    return np.full(shape, 0.5, np.float32).astype(numpy_type(dtype))
 
 
 def _best_us_of(run: Callable[[], object], before: Callable[[], object]) -> float:

@@ -6,7 +6,8 @@
     moving       in place of both, where the level of memory that holds the operands is slower
     weights      read once from memory, which no step before has brought into caches, and what kernels wait
                  beyond that; their waiting has nothing to do with how fast memory is
-    other types  what the step takes in float32, times a share (``types``); Winograd's multiplies in float32
+    other types  what the step takes in float32, times a share (``types``); Winograd's multiplies in float32.
+                 Where there are tiles, products by them have a computing of their own (``tiles``)
 
 The shares were read off every step of networks, timed where it stands; see ``scripts/bench costs``.
 """
@@ -19,6 +20,7 @@ from tvm_mxplan.core.step_facts import StepFacts
 
 from .groups import scattered_us
 from .kernels import computing_us, hides, shown_share, weights_passes, weights_share
+from .tiles import by_tiles, tiles_us
 from .types import in_float, is_float, time_share
 from .winograd import winograd_us
 
@@ -26,6 +28,8 @@ _FULL, _HIDDEN = 1.6, 0.6
 """Of exchanging images where nothing hides it, and of the arithmetic that something is hidden behind."""
 _FITTED_READ = 33.0
 """GB/s of the machine on which passes over weights were fitted."""
+_UNHIDDEN = 0.25
+"""Of the shorter one of tiles' computing and moving, which alternate too quickly to hide each other."""
 _REFERENCE_PENALTY = 50.0
 _TURNED = 3.0
 """Of converting numbers by oneDNN's reorders, where that changes the layout as well."""
@@ -46,15 +50,21 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
     exchanging = machine.exchanging_us(images)
     if isinstance(attrs, ir.Convolution | ir.Deconvolution) and attrs.algorithm != "direct":
         return start + winograd_us(facts, attrs, machine, exchanging)
+    like, unhidden = facts, 0.0  # whose kernel's efficiency is known
     if not isinstance(attrs, _OF_SEVERAL_TYPES) and not is_float(facts):
-        return time_share(facts, machine) * cost(in_float(facts), machine)
-    waiting = (weights_passes(facts) - 1.0) / _FITTED_READ
+        like = in_float(facts)
+        if not by_tiles(facts, machine):
+            return time_share(facts, machine) * cost(like, machine)
+        computing = tiles_us(facts, machine)
+        unhidden = _UNHIDDEN * min(computing, machine.moving_us(images))
+    else:
+        computing = computing_us(facts, machine) + scattered_us(facts, machine)
+    waiting = (weights_passes(like) - 1.0) / _FITTED_READ
     weights = weights_share(facts) * facts.constant_bytes * (1.0 / machine.memory.read + waiting) / 1e3
-    computing = computing_us(facts, machine) + scattered_us(facts, machine)
-    shown = shown_share(facts) * exchanging
-    if hides(facts):  # as far as there is arithmetic to hide it behind
+    shown = shown_share(like) * exchanging
+    if hides(like):  # as far as there is arithmetic to hide it behind
         shown = max(shown, _FULL * exchanging - _HIDDEN * computing)
-    spent = start + max(computing + shown, machine.moving_us(images)) + weights
+    spent = start + max(computing + shown, machine.moving_us(images)) + unhidden + weights
     # A recurrent layer's reference code is made of matrix products, fast ones.
     slow = facts.info.is_reference and not isinstance(attrs, ir.Recurrent)
     own = facts.info.family == _CONVERSION

@@ -96,6 +96,7 @@ bool MultipliesWords() {
 
 std::vector<DenseKernel> DenseKernels() {
   std::vector<DenseKernel> found;
+  if (HasIsa(dnnl::cpu_isa::avx512_core_amx)) found.push_back(AmxDense());
   if (HasIsa(dnnl::cpu_isa::avx512_core_vnni)) found.push_back(Avx512VnniDense());
   if (MultipliesWords()) found.push_back(Avx2Dense());
   return found;
@@ -170,21 +171,30 @@ int ThreadsFor(int64_t products) {
 // Bytes of one number of src where the kernel reads it.
 int64_t ItemOf(const DenseKernel& kernel) { return kFour / kernel.numbers; }
 
+int64_t FilledUp(int64_t count, int64_t block) { return (count + block - 1) / block * block; }
+
+// Of a matrix [channels, numbers].
+const char* TagOfWeights(const DenseKernel& kernel) {
+  return kernel.copies ? "AB16b16a4b" : kernel.widen ? "AB8b16a2b" : "AB4b16a4b";
+}
+
 // A pixel of dst is made of `numbers` of src, which lie one behind the other, as the weights of
 // each channel do in `filters`.
 void BuildPixels(StepBuilder* b, Kind kind, const DenseKernel& kernel, Dense product,
                  int64_t numbers, int64_t pixels, const memory::desc& filters) {
-  constexpr int64_t kBlock = 16;  // numbers that filters are filled up to
+  const int64_t block = kernel.copies ? kTileDepth : 16;  // numbers that filters are filled up to
   product.depth = numbers * ItemOf(kernel);
   product.channels = b->Get("dst").dims[1];
-  product.weights_block = (numbers + kBlock - 1) / kBlock * kBlock * kLane;
+  product.weights_block = FilledUp(numbers, block) * kLane;
   const int threads = ThreadsFor(pixels * numbers * product.channels);
   const Pixels all = {pixels, numbers};
-  const int64_t scratch = kernel.widen ? AlignUp(all.Together(product) * product.depth) : 0;
+  const int64_t copied = kernel.copies ? kernel.copies(product) : 0;
+  const int64_t widened = kernel.widen ? all.Together(product) * product.depth : 0;
+  const int64_t scratch = AlignUp(copied + widened);
   const auto matrix = [&](const char* tag) {
     return MakeDesc({product.channels, numbers}, memory::data_type::s8, tag);
   };
-  const memory::desc weights = matrix(kernel.widen ? "AB8b16a2b" : "AB4b16a4b");
+  const memory::desc weights = matrix(TagOfWeights(kernel));
   const Packing packing = {Packing::Kind::kReread, filters, matrix("ab")};
   const std::vector<MemoryArgument> arguments = ArgumentsOf(b, weights, threads * scratch, packing);
   b->AddStage(MakePixels(product, all, scratch, kernel, NumbersOf(b), threads, arguments),
@@ -217,25 +227,34 @@ void BuildWindows(StepBuilder* b, const DenseKernel& kernel) {
   const int64_t item = ItemOf(kernel);
   Dense product;
   product.rows = window[2];
-  product.depth = (row * item + kFour - 1) / kFour * kFour;  // behind a row weights are 0
   product.channels = dst[1];
-  product.weights_row = product.depth / item * kLane;
-  product.weights_block = product.rows * product.weights_row;
+  if (kernel.copies) {
+    product.depth = row;
+    product.weights_block = FilledUp(product.rows * row, kTileDepth) * kLane;
+  } else {
+    product.depth = FilledUp(row * item, kFour);  // behind a row weights are 0
+    product.weights_row = product.depth / item * kLane;
+    product.weights_block = product.rows * product.weights_row;
+  }
   product.src_pixel = strides[1] * src[1] * item;
   product.line = dst[3];
   Bands bands = BandsOf(b, 1);
   bands.most = std::max<int64_t>(bands.most / item, 1);
   product.src_row = bands.padded_row * item;
   product.src_line = bands.stride * product.src_row;
-  const int64_t scratch = BandScratch(bands, kernel);
+  const int64_t scratch = BandScratch(bands, product, kernel);
   const int64_t pixels = dst[0] * dst[2] * dst[3];
   const int threads = ThreadsFor(pixels * product.rows * row * product.channels);
-  // Filters as rows of windows: [channels, rows, numbers of a row].
-  const Dims seen = {dst[1], row, product.rows};
+  // Filters as rows of windows: [channels, rows, numbers of a row], or these behind each other.
+  const Dims all = {dst[1], product.rows * row}, seen = {dst[1], row, product.rows};
+  const auto filters = [&](const char* tag, const char* of_rows) {
+    return kernel.copies ? MakeDesc(all, memory::data_type::s8, tag)
+                         : MakeDesc(seen, memory::data_type::s8, of_rows);
+  };
   const Packing as_rows = {Packing::Kind::kReread, MakeDesc(window, memory::data_type::s8, "acdb"),
-                           MakeDesc(seen, memory::data_type::s8, "acb")};
+                           filters("ab", "acb")};
   const memory::desc weights =
-      MakeDesc(seen, memory::data_type::s8, kernel.widen ? "AcB16a2b" : "AcB16a4b");
+      filters(TagOfWeights(kernel), kernel.widen ? "AcB16a2b" : "AcB16a4b");
   const std::vector<MemoryArgument> arguments = ArgumentsOf(b, weights, threads * scratch, as_rows);
   b->AddStage(MakeWindows(product, bands, scratch, kernel, NumbersOf(b), threads, arguments),
               NameOf(Kind::kWindows, kernel));

@@ -6,7 +6,8 @@
 // take sums over all channels in a window, depthwise ones over a window of one channel.  With VNNI
 // an instruction adds up four products of bytes.  Without it, as with AVX2 alone, that of two would
 // not fit into 16 bits, and what there is for bytes saturates; so numbers become words of 16 bits,
-// with their zero point taken off, and an instruction adds up two products of these.
+// with their zero point taken off, and an instruction adds up two products of these.  AMX adds up
+// those of tiles, whose sums go through memory on their way to results.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_KERNELS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_INTEGERS_KERNELS_H_
 
@@ -21,6 +22,7 @@ constexpr int64_t kFour = 4;    // bytes of src that a lane multiplies: of four 
 constexpr int64_t kLane = 16;   // channels in a block of weights
 constexpr int64_t kPanel = 64;  // channels of a panel, at most
 constexpr int64_t kMostRows = 16;  // of a window
+constexpr int64_t kTileDepth = 64;
 
 using post_ops::PostOp;
 
@@ -58,6 +60,7 @@ struct Dense {
   int64_t line = 0;                                    // pixels
   int64_t lines = 0;                                   // of an image
   int64_t first_line = 0;                              // that src begins with
+  uint8_t* scratch = nullptr;                          // of this thread, for copies
   Result result;
 };
 
@@ -82,6 +85,10 @@ struct DenseKernel {
   // Pixels [begin, end) of all, and channels from a block's first one on.
   void (*run)(const Dense& product, int64_t begin, int64_t end, int64_t first_channel,
               int64_t channels) = nullptr;
+  // Bytes of scratch memory for copies, where weights are those of windows' rows behind each other,
+  // [blocks of kLane channels][depth of all rows / kFour][kLane][numbers], filled up to kTileDepth;
+  // null where they are as Dense has them.
+  int64_t (*copies)(const Dense& product) = nullptr;
 };
 
 struct DepthwiseKernel {
@@ -92,6 +99,7 @@ struct DepthwiseKernel {
               uint8_t* scratch) = nullptr;
 };
 
+DenseKernel AmxDense();
 DenseKernel Avx512VnniDense();
 DenseKernel Avx2Dense();
 DepthwiseKernel Avx512VnniDepthwise();

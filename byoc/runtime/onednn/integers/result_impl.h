@@ -37,6 +37,36 @@ constexpr bool IsReal(Number number) {
 constexpr float kProduct = 255 * 128;  // the largest of two bytes
 constexpr float kWord = 1U << 30;      // half of the least that is none
 
+// Post-ops of a residual: a model's quantizer (round, clip, linear) or none, and then integers that
+// stand as those of dst do.
+struct Residual {
+  const PostOp* quantizer = nullptr;  // null where there is none
+  const void* data = nullptr;         // null where post-ops are others
+  bool is_signed = false;
+  float factor = 1;
+
+  MXPLAN_INLINE explicit Residual(const Result& result) {
+    const PostOp* op = result.output.post_ops;
+    const int count = result.output.post_op_count;
+    if (count != 1 && !(count == 4 && IsQuantizer(op))) return;
+    const PostOp& last = op[count - 1];
+    const bool sum = last.code == PostOp::Code::kSum;
+    const Number number = sum ? result.number : last.number;
+    if (IsReal(result.number) || IsReal(number)) return;
+    if (!sum && (last.code != PostOp::Code::kAdd || last.per_channel)) return;
+    quantizer = count > 1 ? op : nullptr;
+    data = sum ? result.dst : last.data;
+    is_signed = number == Number::kSigned;
+    factor = sum ? last.alpha : 1.0F;
+  }
+
+  // As of the other side of a sum.
+  static MXPLAN_INLINE bool IsQuantizer(const PostOp* op) {
+    return op[0].code == PostOp::Code::kRound && op[1].code == PostOp::Code::kClip &&
+           op[2].code == PostOp::Code::kLinear;
+  }
+};
+
 // Channels of a panel, and their numbers: dst = post_ops(sum * scale + shift) * last_scale +
 // last_shift, where without post-ops the first two do what the last ones would.
 template <int kVectors>
@@ -47,6 +77,7 @@ struct Panel {
   Vec scale[kVectors], shift[kVectors];
   Vec last_scale = Broadcast(1.0F), last_shift{};
   Vec most{};
+  Residual residual;
 
   // `products`: those that a sum adds up, at most.
   MXPLAN_INLINE Panel(const Result& result, int64_t first_channel, int64_t channels,
@@ -55,7 +86,8 @@ struct Panel {
         count(channels),
         real(IsReal(result.number)),
         has_post_ops(result.output.post_op_count > 0),
-        is_signed(result.number == Number::kSigned) {
+        is_signed(result.number == Number::kSigned),
+        residual(result) {
     if (!real) {
       last_scale = Broadcast(1.0F / result.dst_scale);
       last_shift = Broadcast(static_cast<float>(result.dst_zero));
@@ -81,8 +113,9 @@ struct Panel {
   MXPLAN_INLINE bool IsPlain() const { return !real && !has_post_ops && !is_signed && bounded; }
 };
 
-// Some pixels of a panel: their vectors are one behind the other.
-template <int kPixels, int kVectors>
+// Some pixels of a panel: their vectors are one behind the other.  kWhole: all channels of the
+// vectors are there.
+template <int kPixels, int kVectors, bool kWhole = false>
 struct Tile {
   static constexpr int kCount = kPixels * kVectors;
   const Result& result;
@@ -92,7 +125,9 @@ struct Tile {
   MXPLAN_INLINE int64_t Place(int i) const {
     return at + i / kVectors * result.pixel + i % kVectors * kLanes;
   }
-  MXPLAN_INLINE int64_t Count(int i) const { return CountOf(panel.count, i % kVectors); }
+  MXPLAN_INLINE int64_t Count(int i) const {
+    return kWhole ? kLanes : CountOf(panel.count, i % kVectors);
+  }
 
   // Numbers that stand as those of dst do.
   MXPLAN_INLINE void LoadLike(const void* data, Number number, Vec* numbers) const {
@@ -132,12 +167,6 @@ struct Tile {
     }
   }
 
-  // As a model's quantizer of a residual's other side: round, clip, linear.
-  static MXPLAN_INLINE bool IsQuantizer(const PostOp* op) {
-    return op[0].code == PostOp::Code::kRound && op[1].code == PostOp::Code::kClip &&
-           op[2].code == PostOp::Code::kLinear;
-  }
-
   static MXPLAN_INLINE void Requantize(const PostOp* op, Vec* x) {
     const Vec least = Broadcast(op[1].alpha), most = Broadcast(op[1].beta);
     const Vec scale = Broadcast(op[2].alpha), shift = Broadcast(op[2].beta);
@@ -150,7 +179,7 @@ struct Tile {
   MXPLAN_INLINE void ApplyPostOps(Vec* x) const {
     const PostOp* end = result.output.post_ops + result.output.post_op_count;
     for (const PostOp* op = result.output.post_ops; op != end; ++op) {
-      if (end - op > 2 && IsQuantizer(op)) {
+      if (end - op > 2 && Residual::IsQuantizer(op)) {
         Requantize(op, x);
         op += 2;
         continue;
@@ -232,7 +261,8 @@ struct Tile {
   template <bool kSigned>
   MXPLAN_INLINE void Store(const Ints* words) const {
     auto* to = static_cast<uint8_t*>(result.dst) + at;
-    StoreBytes<kPixels, kVectors, kSigned>(to, result.pixel, words, panel.count);
+    StoreBytes<kPixels, kVectors, kSigned>(to, result.pixel, words,
+                                           kWhole ? kVectors * kLanes : panel.count);
   }
 
   MXPLAN_INLINE void Scale(const Ints* sums, Vec* x) const {
@@ -251,6 +281,22 @@ struct Tile {
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) words[i] = Nearest(x[i]);
     Store<false>(words);
+  }
+
+  // For panels with a residual.
+  template <bool kSigned, bool kQuantized>
+  MXPLAN_INLINE void WriteResidual(const Ints* sums) const {
+    const Residual& residual = panel.residual;
+    Vec x[kCount], other[kCount];
+    Scale(sums, x);
+    if constexpr (kQuantized) Requantize(residual.quantizer, x);
+    LoadIntegers<kSigned>(residual.data, other);
+    const Vec factor = Broadcast(residual.factor);
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) {
+      x[i] = (x[i] + factor * other[i]) * panel.last_scale + panel.last_shift;
+    }
+    panel.is_signed ? StoreIntegers<true>(x) : StoreIntegers<false>(x);
   }
 
   MXPLAN_INLINE void Write(const Ints* sums) const {

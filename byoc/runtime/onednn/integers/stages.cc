@@ -119,9 +119,9 @@ class PixelsStage final : public IntegerStage {
         begin = pixels * thread / threads;
         end = pixels * (thread + 1) / threads;
       }
+      if (scratch_ > 0) product.scratch = Data<uint8_t>(memories.back()) + thread * scratch_;
       if (kernel_.widen) {
-        auto* scratch = Data<uint8_t>(memories.back()) + thread * scratch_;
-        Widened(product, begin, end, first, last - first, scratch);
+        Widened(product, begin, end, first, last - first, product.scratch);
       } else {
         kernel_.run(product, begin, end, first, last - first);
       }
@@ -181,6 +181,7 @@ class WindowsStage final : public IntegerStage {
       product.src.data = scratch;
       auto* words = reinterpret_cast<int16_t*>(scratch + BandBytes(bands_));
       if (kernel_.widen) product.src = {reinterpret_cast<uint8_t*>(words), false, 0};
+      product.scratch = scratch + BandBytes(bands_);
       product.result = result;
       product.weights = Data<int8_t>(memories[kWeights]);
       // Lines are counted through all images.
@@ -259,8 +260,9 @@ std::unique_ptr<const MemoryStage> MakePixels(const Dense& product, const Pixels
                                              threads, arguments);
 }
 
-int64_t BandScratch(const Bands& bands, const DenseKernel& kernel) {
+int64_t BandScratch(const Bands& bands, const Dense& product, const DenseKernel& kernel) {
   const int64_t bytes = BandBytes(bands);
+  if (kernel.copies) return bytes + AlignUp(kernel.copies(product));
   return kernel.widen ? bytes + AlignUp(kWord * bands.bytes() + kFour) : bytes;
 }
 

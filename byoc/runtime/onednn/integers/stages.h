@@ -40,7 +40,7 @@ std::unique_ptr<const MemoryStage> MakePixels(const Dense& product, const Pixels
                                               const std::vector<MemoryArgument>& arguments);
 
 // Bytes that a thread needs for a band.
-int64_t BandScratch(const Bands& bands, const DenseKernel& kernel);
+int64_t BandScratch(const Bands& bands, const Dense& product, const DenseKernel& kernel);
 
 std::unique_ptr<const MemoryStage> MakeWindows(const Dense& product, const Bands& bands,
                                                int64_t scratch, const DenseKernel& kernel,

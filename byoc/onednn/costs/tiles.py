@@ -1,0 +1,111 @@
+"""Products of bfloat16 and of 8-bit integers on processors that multiply tiles: AMX.
+
+Tiles multiply faster than caches bring what they multiply, so what a product takes no longer follows from
+its time in float32.  Cycles of a core, for each vector of 16 numbers of a result:
+
+    step        64 bytes of the left operand by tiles 2.8; the same by vectors of 8-bit integers 9
+    finished    sums become results: by our kernel 7.5, by oneDNN's 10.5, by vectors of ours 6.5; in
+                bfloat16 6
+    post-op     one more, on integers: by ours 1.5, by oneDNN's 3.5
+    copied      a step that is copied in front of a window's products 1.0
+
+Read off a Xeon with AMX, one thread, pointwise convolutions of 64 to 2048 channels and windows of 3x3 to 7x7,
+with operands in caches.  A tile has 16 pixels of one line: lines of 7 take as long as if they were of 16.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tvm_mxplan.core.description import StepInfo
+from tvm_mxplan.core.element_types import item_bytes
+from tvm_mxplan.core.machine import MachineRates
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.step_facts import StepFacts
+
+from .own_integers import POINTWISE, is_own
+from .vectors import VECTOR, positions, whole
+
+TILES = "amx"
+"""The instruction set, as machines' rates and implementations name it."""
+_STEP_BYTES, _ROWS = 64, 16
+_STEP, _STEP_OF_VECTORS = 2.8, 9.0
+_FINISHED, _FINISHED_THERE, _FINISHED_BY_VECTORS, _FINISHED_SHORT = 7.5, 10.5, 6.5, 6.0
+_POST_OP, _POST_OP_THERE = 1.5, 3.5
+_COPIED = 1.0
+_BYTES = ("uint8", "int8")
+_TYPES = (*_BYTES, "bfloat16")
+
+
+def has_tiles(machine: MachineRates) -> bool:
+    """Whether a machine's rates state what its tiles reach."""
+    return any(one.instruction_set == TILES for one in machine.compute)
+
+
+def by_tiles(facts: StepFacts, machine: MachineRates) -> bool:
+    """Whether `tiles_us` tells what a step computes: dense products, on integers also those by vectors."""
+    attrs = facts.step.attrs
+    if not has_tiles(machine) or facts.dtype("src") not in _TYPES or facts.info.is_reference:
+        return False
+    if not isinstance(attrs, ir.MatMul | ir.InnerProduct | ir.Convolution) or facts.step.has_depthwise:
+        return False
+    if isinstance(attrs, ir.Convolution) and (attrs.groups > 1 or attrs.algorithm != "direct"):
+        return False
+    return _of_tiles(facts.info) or facts.dtype("src") in _BYTES
+
+
+def tiles_us(facts: StepFacts, machine: MachineRates) -> float:
+    """Microseconds of a step's products and of finishing its results, with operands in caches."""
+    dst, integers = facts.shape("dst"), facts.dtype("src") in _BYTES
+    channels = dst[-1] if isinstance(facts.step.attrs, ir.MatMul) else dst[1]
+    vectors = math.prod(dst) / channels * whole(channels, VECTOR) / VECTOR
+    steps, copied = _steps(facts)
+    if _of_tiles(facts.info):
+        cycles = _STEP * steps * _unfilled(facts) + _COPIED * copied
+        cycles += (_FINISHED if is_own(facts) else _FINISHED_THERE) if integers else _FINISHED_SHORT
+    else:
+        cycles = _STEP_OF_VECTORS * _depth(facts) / _STEP_BYTES
+        cycles += _FINISHED_BY_VECTORS if is_own(facts) else _FINISHED_THERE
+    if integers:
+        cycles += (_POST_OP if is_own(facts) else _POST_OP_THERE) * len(facts.step.post_ops)
+    return vectors * cycles / machine.cycles_per_us(machine.threads) / machine.threads
+
+
+def _of_tiles(info: StepInfo) -> bool:
+    return TILES in info.implementation
+
+
+def _depth(facts: StepFacts) -> int:
+    """Bytes of the left operand that a number of the result is made of."""
+    attrs, src = facts.step.attrs, facts.shape("src")
+    numbers = src[-1]
+    if isinstance(attrs, ir.Convolution):
+        numbers = math.prod(facts.shape("weights")[1:])
+    elif isinstance(attrs, ir.InnerProduct):
+        numbers = math.prod(src[1:])
+    return numbers * item_bytes(facts.dtype("src"))
+
+
+def _steps(facts: StepFacts) -> tuple[int, float]:
+    """Steps of tiles along the depth, and those that are copied for each vector of a result."""
+    attrs = facts.step.attrs
+    whole_depth = -(-_depth(facts) // _STEP_BYTES)
+    if not isinstance(attrs, ir.Convolution) or facts.info.family == POINTWISE:
+        return whole_depth, 0.0
+    rows = facts.shape("weights")[2]
+    in_place = _depth(facts) // rows % _STEP_BYTES == 0
+    panels = -(-facts.shape("dst")[1] // (4 * VECTOR))
+    vectors = -(-facts.shape("dst")[1] // VECTOR)
+    return whole_depth, 0.0 if in_place else float(whole_depth * panels) / vectors
+
+
+def _unfilled(facts: StepFacts) -> float:
+    """How many times longer tiles take since lines do not fill them."""
+    attrs, dst = facts.step.attrs, facts.shape("dst")
+    if not isinstance(attrs, ir.Convolution) or not is_own(facts):
+        rows = positions(dst) if isinstance(attrs, ir.Convolution) else math.prod(dst[:-1])
+        return whole(rows, _ROWS) / rows
+    line = dst[3]
+    if facts.info.family == POINTWISE and attrs.strides == (1, 1):
+        line = positions(dst)
+    return whole(line, _ROWS) / line

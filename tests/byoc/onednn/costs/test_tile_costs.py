@@ -1,0 +1,95 @@
+"""Times of products by tiles: formulas by hand, where they hold, and who is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from costs_by_hand import info, rates
+
+from tvm_mxplan.byoc.onednn.costs.steps import cost
+from tvm_mxplan.byoc.onednn.costs.tiles import TILES, by_tiles, has_tiles, tiles_us
+from tvm_mxplan.core.machine import Compute, MachineRates
+from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.core.step_facts import StepFacts, operands_of
+
+POINT, VECTORS = "integers_1x1:avx512_amx", "integers_1x1:avx512_vnni"
+WINDOWS, THEIRS = "integers_windows:avx512_amx", "brgconv_1x1:avx512_core_amx"
+
+
+def machine() -> MachineRates:
+    """With tiles; 1000 cycles of a core in a microsecond on one thread."""
+    given = rates()
+    rest = [one for one in given.compute if one.instruction_set != "avx2"]
+    narrow = Compute("float32", "avx2", 32.0)
+    return replace(given, threads=1, compute=(*rest, narrow, Compute("uint8", TILES, 2000.0)))
+
+
+def convolution(
+    implementation: str,
+    channels: tuple[int, int] = (64, 64),
+    size: int = 16,
+    window: int = 1,
+    post_ops: int = 0,
+    groups: int = 1,
+    types: tuple[str, str] = ("uint8", "int8"),
+) -> StepFacts:
+    inputs, outputs = channels
+    weights = (outputs, inputs, window, window)
+    if groups > 1:
+        weights = (groups, outputs // groups, inputs // groups, window, window)
+    values = (
+        ir.Value("x", (1, inputs, size, size), types[0], "input", "acdb", 0),
+        ir.Value("w", weights, types[1], "constant", "abcde"[: len(weights)], 0),
+        ir.Value("y", (1, outputs, size, size), types[0], "output", "acdb", 0),
+    )
+    operands = (ir.Operand("src", 0), ir.Operand("weights", 1), ir.Operand("dst", 2))
+    attrs = ir.Convolution((1, 1), (window // 2,) * 4, (1, 1), groups)
+    step = ir.Step("s", attrs, operands, (ir.EltwisePostOp("round", 0.0, 0.0),) * post_ops)
+    layouts = tuple(values[number].layout for _, number in operands_of(step))
+    return StepFacts(ir.Program("p", values, (step,)), step, layouts, info(implementation))
+
+
+@pytest.mark.parametrize(
+    ("made", "cycles"),
+    [
+        (convolution(POINT), 2.8 + 7.5),
+        (convolution(POINT, (65, 64)), 2 * 2.8 + 7.5),
+        (convolution(POINT, post_ops=4), 2.8 + 7.5 + 6.0),
+        (convolution(THEIRS, post_ops=4), 2.8 + 10.5 + 14.0),
+        (convolution(VECTORS, (256, 64)), 4 * 9.0 + 6.5),
+        (convolution(WINDOWS, window=3), 9 * 2.8 + 7.5),
+        (convolution(WINDOWS, window=3, size=8), 9 * 2.8 * 2 + 7.5),
+        # The rows of a window, copied once for each panel of 64 channels.
+        (convolution(WINDOWS, (24, 64), window=3), 4 * 2.8 + 4 / 4 + 7.5),
+        (convolution(THEIRS, (64, 64), types=("bfloat16", "bfloat16")), 2 * 2.8 + 6.0),
+    ],
+)
+def test_cycles(made: StepFacts, cycles: float) -> None:
+    vectors = made.shape("dst")[2] ** 2 * 64 / 16
+    assert by_tiles(made, machine())
+    assert tiles_us(made, machine()) == pytest.approx(vectors * cycles / 1000.0)
+    assert cost(made, machine()) > tiles_us(made, machine())
+
+
+def test_two_threads_share_the_work() -> None:
+    two = replace(machine(), threads=2, compute=(Compute("float32", "avx2", 64.0), *machine().compute[-1:]))
+    assert tiles_us(convolution(POINT), two) == pytest.approx(tiles_us(convolution(POINT), machine()) / 2)
+
+
+def test_where_there_are_no_tiles_shares_hold() -> None:
+    assert has_tiles(machine()) and not has_tiles(rates())
+    assert not by_tiles(convolution(POINT), rates())
+    for other in (
+        convolution(THEIRS, (64, 64), groups=64, window=3),
+        convolution("brgconv_1x1:avx512_core_bf16", types=("bfloat16", "bfloat16")),
+        convolution(THEIRS, types=("float32", "float32")),
+        convolution("ref:any"),
+    ):
+        assert not by_tiles(other, machine())
+
+
+def test_tiles_are_chosen_for_deep_sums_and_vectors_for_flat_ones() -> None:
+    deep, flat = (256, 256), (16, 96)
+    assert cost(convolution(POINT, deep), machine()) < cost(convolution(VECTORS, deep), machine())
+    assert cost(convolution(POINT, flat), machine()) > cost(convolution(VECTORS, flat), machine())
