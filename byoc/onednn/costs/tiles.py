@@ -7,7 +7,8 @@ its time in float32.  Cycles of a core, for each vector of 16 numbers of a resul
     finished    sums become results: by our kernel 7.5, by oneDNN's 10.5, by vectors of ours 6.5; in
                 bfloat16 6
     post-op     one more, on integers: by ours 1.5, by oneDNN's 3.5
-    copied      a step that is copied in front of a window's products 1.0
+    copied      windows whose rows are no whole steps, for each pixel: by ours 14, and 1 for each step, as
+                often as 64 channels are multiplied; by oneDNN's 8 on integers, 22 in bfloat16
 
 Read off a Xeon with AMX, one thread, pointwise convolutions of 64 to 2048 channels and windows of 3x3 to 7x7,
 with operands in caches.  A tile has 16 pixels of one line: lines of 7 take as long as if they were of 16.
@@ -32,7 +33,7 @@ _STEP_BYTES, _ROWS = 64, 16
 _STEP, _STEP_OF_VECTORS = 2.8, 9.0
 _FINISHED, _FINISHED_THERE, _FINISHED_BY_VECTORS, _FINISHED_SHORT = 7.5, 10.5, 6.5, 6.0
 _POST_OP, _POST_OP_THERE = 1.5, 3.5
-_COPIED = 1.0
+_COPIED, _COPIED_STEP, _COPIED_THERE, _COPIED_SHORT = 14.0, 1.0, 8.0, 22.0
 _BYTES = ("uint8", "int8")
 _TYPES = (*_BYTES, "bfloat16")
 
@@ -58,17 +59,19 @@ def tiles_us(facts: StepFacts, machine: MachineRates) -> float:
     """Microseconds of a step's products and of finishing its results, with operands in caches."""
     dst, integers = facts.shape("dst"), facts.dtype("src") in _BYTES
     channels = dst[-1] if isinstance(facts.step.attrs, ir.MatMul) else dst[1]
-    vectors = math.prod(dst) / channels * whole(channels, VECTOR) / VECTOR
-    steps, copied = _steps(facts)
+    vectors = whole(channels, VECTOR) / VECTOR
+    steps, copied = -(-_depth(facts) // _STEP_BYTES), 0.0
     if _of_tiles(facts.info):
-        cycles = _STEP * steps * _unfilled(facts) + _COPIED * copied
+        cycles = _STEP * steps * _unfilled(facts)
         cycles += (_FINISHED if is_own(facts) else _FINISHED_THERE) if integers else _FINISHED_SHORT
+        copied = _copied(facts, steps)
     else:
         cycles = _STEP_OF_VECTORS * _depth(facts) / _STEP_BYTES
         cycles += _FINISHED_BY_VECTORS if is_own(facts) else _FINISHED_THERE
     if integers:
         cycles += (_POST_OP if is_own(facts) else _POST_OP_THERE) * len(facts.step.post_ops)
-    return vectors * cycles / machine.cycles_per_us(machine.threads) / machine.threads
+    pixels = math.prod(dst) / channels
+    return pixels * (vectors * cycles + copied) / machine.cycles_per_us(machine.threads) / machine.threads
 
 
 def _of_tiles(info: StepInfo) -> bool:
@@ -86,17 +89,18 @@ def _depth(facts: StepFacts) -> int:
     return numbers * item_bytes(facts.dtype("src"))
 
 
-def _steps(facts: StepFacts) -> tuple[int, float]:
-    """Steps of tiles along the depth, and those that are copied for each vector of a result."""
-    attrs = facts.step.attrs
-    whole_depth = -(-_depth(facts) // _STEP_BYTES)
-    if not isinstance(attrs, ir.Convolution) or facts.info.family == POINTWISE:
-        return whole_depth, 0.0
+def _copied(facts: StepFacts, steps: int) -> float:
+    """Cycles for each pixel to copy windows in front of their products."""
+    if not isinstance(facts.step.attrs, ir.Convolution):
+        return 0.0
     rows = facts.shape("weights")[2]
-    in_place = _depth(facts) // rows % _STEP_BYTES == 0
+    pointwise = math.prod(facts.shape("weights")[2:]) == 1
+    if pointwise or _depth(facts) // rows % _STEP_BYTES == 0:
+        return 0.0
+    if not is_own(facts):
+        return _COPIED_THERE if facts.dtype("src") in _BYTES else _COPIED_SHORT
     panels = -(-facts.shape("dst")[1] // (4 * VECTOR))
-    vectors = -(-facts.shape("dst")[1] // VECTOR)
-    return whole_depth, 0.0 if in_place else float(whole_depth * panels) / vectors
+    return panels * (_COPIED + _COPIED_STEP * steps)
 
 
 def _unfilled(facts: StepFacts) -> float:

@@ -61,8 +61,13 @@ def convolution(
         (convolution(WINDOWS, window=3), 9 * 2.8 + 7.5),
         (convolution(WINDOWS, window=3, size=8), 9 * 2.8 * 2 + 7.5),
         # The rows of a window, copied once for each panel of 64 channels.
-        (convolution(WINDOWS, (24, 64), window=3), 4 * 2.8 + 4 / 4 + 7.5),
+        (convolution(WINDOWS, (24, 64), window=3), 4 * 2.8 + 7.5 + (14 + 4) / 4),
+        (convolution(THEIRS, (24, 64), window=3), 4 * 2.8 + 10.5 + 8 / 4),
         (convolution(THEIRS, (64, 64), types=("bfloat16", "bfloat16")), 2 * 2.8 + 6.0),
+        (
+            convolution("jit:avx512_core_amx", (3, 64), window=3, types=("bfloat16", "bfloat16")),
+            2.8 + 6.0 + 22 / 4,
+        ),
     ],
 )
 def test_cycles(made: StepFacts, cycles: float) -> None:
