@@ -20,8 +20,8 @@ from tvm_mxplan.core.step_facts import StepFacts
 
 from .groups import scattered_us
 from .kernels import computing_us, hides, shown_share, weights_passes, weights_share
-from .tiles import by_tiles, tiles_us
-from .types import in_float, is_float, time_share
+from .tiles import by_tiles, pairs_by_vectors, tiles_us
+from .types import in_float, is_float, time_share, vectors_share
 from .winograd import winograd_us
 
 _FULL, _HIDDEN = 1.6, 0.6
@@ -53,10 +53,13 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
     like, unhidden = facts, 0.0  # whose kernel's efficiency is known
     if not isinstance(attrs, _OF_SEVERAL_TYPES) and not is_float(facts):
         like = in_float(facts)
-        if not by_tiles(facts, machine):
+        if by_tiles(facts, machine):
+            computing = tiles_us(facts, machine)
+            unhidden = _UNHIDDEN * min(computing, machine.moving_us(images))
+        elif pairs_by_vectors(facts, machine):
+            computing = vectors_share(facts) * computing_us(like, machine) + scattered_us(like, machine)
+        else:
             return time_share(facts, machine) * cost(like, machine)
-        computing = tiles_us(facts, machine)
-        unhidden = _UNHIDDEN * min(computing, machine.moving_us(images))
     else:
         computing = computing_us(facts, machine) + scattered_us(facts, machine)
     waiting = (weights_passes(like) - 1.0) / _FITTED_READ

@@ -50,16 +50,33 @@ def by_tiles(facts: StepFacts, machine: MachineRates) -> bool:
         return False
     if not isinstance(attrs, ir.MatMul | ir.InnerProduct | ir.Convolution) or facts.step.has_depthwise:
         return False
-    if isinstance(attrs, ir.Convolution) and (attrs.groups > 1 or attrs.algorithm != "direct"):
-        return False
+    if isinstance(attrs, ir.Convolution):
+        if attrs.algorithm != "direct" or facts.shape("src")[1] == attrs.groups > 1:
+            return False
+        if attrs.groups > 1:
+            return _of_tiles(facts.info)
     return _of_tiles(facts.info) or facts.dtype("src") in _BYTES
+
+
+def pairs_by_vectors(facts: StepFacts, machine: MachineRates) -> bool:
+    """Whether a step's dense products in bfloat16 are by vectors where there are tiles.
+
+    These multiply no faster there than in float32, half as many pairs in a cycle; bytes are half of them.
+    """
+    attrs = facts.step.attrs
+    if not has_tiles(machine) or facts.dtype("src") != "bfloat16" or facts.info.is_reference:
+        return False
+    if isinstance(attrs, ir.Convolution | ir.Deconvolution):
+        return facts.shape("src")[1] != attrs.groups or attrs.groups == 1
+    return isinstance(attrs, ir.MatMul | ir.InnerProduct)
 
 
 def tiles_us(facts: StepFacts, machine: MachineRates) -> float:
     """Microseconds of a step's products and of finishing its results, with operands in caches."""
     dst, integers = facts.shape("dst"), facts.dtype("src") in _BYTES
     channels = dst[-1] if isinstance(facts.step.attrs, ir.MatMul) else dst[1]
-    vectors = whole(channels, VECTOR) / VECTOR
+    groups = facts.step.attrs.groups if isinstance(facts.step.attrs, ir.Convolution) else 1
+    vectors = groups * whole(channels // groups, VECTOR) / VECTOR
     steps, copied = -(-_depth(facts) // _STEP_BYTES), 0.0
     if _of_tiles(facts.info):
         cycles = _STEP * steps * _unfilled(facts)
@@ -83,7 +100,7 @@ def _depth(facts: StepFacts) -> int:
     attrs, src = facts.step.attrs, facts.shape("src")
     numbers = src[-1]
     if isinstance(attrs, ir.Convolution):
-        numbers = math.prod(facts.shape("weights")[1:])
+        numbers = math.prod(facts.shape("weights")[1 + (attrs.groups > 1) :])
     elif isinstance(attrs, ir.InnerProduct):
         numbers = math.prod(src[1:])
     return numbers * item_bytes(facts.dtype("src"))
@@ -91,10 +108,11 @@ def _depth(facts: StepFacts) -> int:
 
 def _copied(facts: StepFacts, steps: int) -> float:
     """Cycles for each pixel to copy windows in front of their products."""
-    if not isinstance(facts.step.attrs, ir.Convolution):
+    attrs = facts.step.attrs
+    if not isinstance(attrs, ir.Convolution) or attrs.groups > 1:
         return 0.0
-    rows = facts.shape("weights")[2]
-    pointwise = math.prod(facts.shape("weights")[2:]) == 1
+    rows, *others = facts.shape("weights")[2:]
+    pointwise = rows * math.prod(others) == 1
     if pointwise or _depth(facts) // rows % _STEP_BYTES == 0:
         return 0.0
     if not is_own(facts):

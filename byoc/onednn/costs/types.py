@@ -11,7 +11,6 @@ some lose by converting.
     mean square      1.50        rotary places  1.00, not measured                squeeze-excite  0.80
     recurrent layers 0.55 of one sample, 0.75 of several, whose states are multiplied in float32
     two tensors      0.65        functions of one  0.90                           resampling  1.40
-    products by vectors where there are tiles 1.00, of few channels too
     moved bytes      0.75        attention  0.60: of its products half, of its softmax all; not measured
 """
 
@@ -28,12 +27,10 @@ from tvm_mxplan.core.step_facts import StepFacts
 from . import integers
 from .own_maxima import MAXIMA
 from .own_windows import is_own_window, theirs_of_windows, window_share
-from .tiles import has_tiles
 
 FLOAT, SHORT = "float32", "bfloat16"
 _FEW_CHANNELS = 16
 _PRODUCT, _FEW, _DEPTHWISE = 0.50, 0.63, 1.02
-_PRODUCT_BESIDE_TILES = 1.00
 _MAX_POOLING, _OWN_MAX_POOLING, _AVERAGE_POOLING = 0.95, 0.65, 1.30
 _RECURRENT, _RECURRENT_OF_SEVERAL = 0.55, 0.75
 _MOVED = 0.75
@@ -82,10 +79,9 @@ def time_share(facts: StepFacts, machine: MachineRates) -> float:
         inputs = facts.shape("src")[1] // attrs.groups
         if inputs == 1 and attrs.groups > 1:
             return _DEPTHWISE
-        few = _PRODUCT_BESIDE_TILES if has_tiles(machine) else _FEW
         if is_own_window(facts.info):
-            return few * window_share(facts)
-        return few if inputs < _FEW_CHANNELS else _product(facts, machine)
+            return _FEW * window_share(facts)
+        return _FEW if inputs < _FEW_CHANNELS else _product(facts, machine)
     if isinstance(attrs, ir.Pooling):
         largest = _OWN_MAX_POOLING if facts.info.family == MAXIMA else _MAX_POOLING
         return largest if attrs.algorithm == "max" else _AVERAGE_POOLING
@@ -94,11 +90,14 @@ def time_share(facts: StepFacts, machine: MachineRates) -> float:
     return _KINDS.get(type(attrs), _MOVED)
 
 
+def vectors_share(facts: StepFacts) -> float:
+    """Time that products by vectors compute beside tiles, where they are as fast as in float32, of that."""
+    return window_share(facts) if is_own_window(facts.info) else 1.0
+
+
 def _product(facts: StepFacts, machine: MachineRates) -> float:
     """By the machine's rates for both types, where it states them."""
     short = facts.dtype("src")
-    if has_tiles(machine):  # vectors multiply pairs half as often there
-        return _PRODUCT_BESIDE_TILES
     if not {FLOAT, short} <= {one.dtype for one in machine.compute}:
         return _PRODUCT
     return machine.gflops(FLOAT) / machine.gflops(short)

@@ -8,7 +8,7 @@ import pytest
 from costs_by_hand import info, rates
 
 from tvm_mxplan.byoc.onednn.costs.steps import cost
-from tvm_mxplan.byoc.onednn.costs.tiles import TILES, by_tiles, has_tiles, tiles_us
+from tvm_mxplan.byoc.onednn.costs.tiles import TILES, by_tiles, has_tiles, pairs_by_vectors, tiles_us
 from tvm_mxplan.core.machine import Compute, MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts, operands_of
@@ -65,6 +65,10 @@ def convolution(
         (convolution(THEIRS, (24, 64), window=3), 4 * 2.8 + 10.5 + 8 / 4),
         (convolution(THEIRS, (64, 64), types=("bfloat16", "bfloat16")), 2 * 2.8 + 6.0),
         (
+            convolution(THEIRS, (64, 64), groups=2, window=3, types=("bfloat16", "bfloat16")),
+            9 * 2.8 + 6.0,
+        ),
+        (
             convolution("jit:avx512_core_amx", (3, 64), window=3, types=("bfloat16", "bfloat16")),
             2.8 + 6.0 + 22 / 4,
         ),
@@ -86,7 +90,8 @@ def test_where_there_are_no_tiles_shares_hold() -> None:
     assert has_tiles(machine()) and not has_tiles(rates())
     assert not by_tiles(convolution(POINT), rates())
     for other in (
-        convolution(THEIRS, (64, 64), groups=64, window=3),
+        convolution("brgconv:avx512_core_amx", (64, 64), groups=64, window=3),
+        convolution("brgconv:avx512_core_vnni", (64, 64), groups=2, window=3),
         convolution("brgconv_1x1:avx512_core_bf16", types=("bfloat16", "bfloat16")),
         convolution(THEIRS, types=("float32", "float32")),
         convolution("ref:any"),
@@ -98,3 +103,16 @@ def test_tiles_are_chosen_for_deep_sums_and_vectors_for_flat_ones() -> None:
     deep, flat = (256, 256), (16, 96)
     assert cost(convolution(POINT, deep), machine()) < cost(convolution(VECTORS, deep), machine())
     assert cost(convolution(POINT, flat), machine()) > cost(convolution(VECTORS, flat), machine())
+
+
+def test_pairs_by_vectors_gain_bytes_alone() -> None:
+    short, wide = ("bfloat16", "bfloat16"), ("float32", "float32")
+    kernels = "brgconv_1x1:avx512_core_bf16", "brgconv_1x1:avx512_core"
+    deep = [
+        convolution(one, (512, 512), types=types) for one, types in zip(kernels, (short, wide), strict=True)
+    ]
+    assert pairs_by_vectors(deep[0], machine()) and not pairs_by_vectors(deep[1], machine())
+    assert not pairs_by_vectors(deep[0], rates())
+    in_short, in_float = (cost(one, machine()) for one in deep)
+    assert 0.7 < in_short / in_float < 1.0
+    assert cost(deep[0], rates()) < 0.6 * cost(deep[1], rates())
