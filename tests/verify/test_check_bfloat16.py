@@ -180,6 +180,15 @@ def channels_scaled() -> Kernel:
 
 OWN = {
     "channelwise": lambda: typed(channels_scaled(), {"src": SHORT, "dst": SHORT}),
+    "depthwise": lambda: typed(
+        kernel(
+            ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 40),
+            ((2, 40, 9, 7), LAST),
+            src=((2, 40, 9, 7), LAST),
+            weights=((40, 1, 1, 3, 3), ""),
+        ),
+        {**SAME, "weights": SHORT},
+    ),
     "maxima": lambda: typed(
         kernel(
             ir.Pooling("max", (3, 3), (2, 2), (1, 1), (1, 1)),

@@ -10,6 +10,7 @@ some lose by converting.
     layer norm       1.15        softmax  1.00         batch norm  0.55           reductions  1.05
     mean square      1.50        rotary places  1.00, not measured                squeeze-excite  0.80
     recurrent layers 0.55 of one sample, 0.75 of several, whose states are multiplied in float32
+    depthwise by our own kernel: see ``own_depthwise``
     two tensors      0.65        functions of one  0.90                           resampling  1.40
     moved bytes      0.75        attention  0.60: of its products half, of its softmax all; not measured
 """
@@ -25,6 +26,7 @@ from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.core.step_facts import StepFacts
 
 from . import integers
+from .own_depthwise import depthwise_share, in_float_of_depthwise, is_own_depthwise
 from .own_maxima import MAXIMA
 from .own_windows import is_own_window, theirs_of_windows, window_share
 
@@ -65,6 +67,8 @@ def in_float(facts: StepFacts) -> StepFacts:
         info = integers.float_info(facts)
     elif is_own_window(info):
         info = theirs_of_windows(info)
+    elif is_own_depthwise(info):
+        info = in_float_of_depthwise(info)
     return replace(facts, program=replace(single, values=values), step=single.steps[0], info=info)
 
 
@@ -78,7 +82,7 @@ def time_share(facts: StepFacts, machine: MachineRates) -> float:
     if isinstance(attrs, ir.Convolution | ir.Deconvolution):
         inputs = facts.shape("src")[1] // attrs.groups
         if inputs == 1 and attrs.groups > 1:
-            return _DEPTHWISE
+            return depthwise_share(facts) if is_own_depthwise(facts.info) else _DEPTHWISE
         if is_own_window(facts.info):
             return _FEW * window_share(facts)
         return _FEW if inputs < _FEW_CHANNELS else _product(facts, machine)

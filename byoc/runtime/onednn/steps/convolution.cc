@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "onednn/depthwise/depthwise.h"
 #include "onednn/grouped/grouped.h"
 #include "onednn/integers/integers.h"
 #include "onednn/row_product/row_product.h"
@@ -216,7 +217,7 @@ void BuildConvolution(StepBuilder* b) {
   if (BuildWinograd(b)) return;
   if ((preferred.empty() || preferred == kRowProduct) && IsOnePixel(b)) return BuildOnePixel(b);
   const std::vector<std::string> narrow = grouped::NamesFor(b), integers = integers::NamesFor(b);
-  const std::vector<std::string> few = windows::NamesFor(b);
+  const std::vector<std::string> few = windows::NamesFor(b), single = depthwise::NamesFor(b);
   auto wants = [&](const std::vector<std::string>& own) {
     return std::find(own.begin(), own.end(), preferred) != own.end() && !b->Refuses(preferred);
   };
@@ -225,9 +226,11 @@ void BuildConvolution(StepBuilder* b) {
   if (preferred.empty() && integers::IsFirst(b, integers)) {
     return integers::Build(b, integers.front());
   }
+  const bool first = preferred.empty() && !single.empty() && !b->Refuses(single.front());
+  if (first || wants(single)) return depthwise::Build(b, single.front());
   if (wants(few)) return windows::Build(b, preferred);
   b->Prefer(preferred);
-  for (const auto* own : {&narrow, &integers, &few}) {
+  for (const auto* own : {&narrow, &integers, &few, &single}) {
     for (const std::string& name : *own) b->OfferAlternative(name);
   }
   if (IsDepthwiseOnLines(b)) return BuildDepthwiseOnLines(b);
