@@ -19,7 +19,7 @@ namespace {
 using dnnl::memory;
 
 // Less is multiplied before another thread would have been woken.
-constexpr int64_t kProductsOfThread = 1 << 19;
+constexpr int64_t kProductsOfThread = 1 << 17;
 constexpr int64_t kRowsOfThread = 8;  // fewer, and threads share channels instead
 
 enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kRest };
@@ -112,8 +112,12 @@ Axis AxisOf(StepBuilder* b, size_t axis) {
   return result;
 }
 
-// Windows beside each other have columns of src in common, which is what the kernel gains by.
-bool HaveColumnsInCommon(const Axis& x) { return x.dilation == 1 && x.window > x.stride; }
+// Windows apart have nothing in common that the kernel could gain by.  Columns that it loads again
+// for every pixel pay where more than half a block is loaded, and more than two of them.
+bool Pays(const Axis& x, int64_t channels) {
+  if (x.window <= x.stride) return false;
+  return ReusesColumns(x) || (channels > kBlock / 2 && x.window > 2);
+}
 
 bool HasItsGeometry(StepBuilder* b) {
   const Dims &src = b->Get("src").dims, &dst = b->Get("dst").dims;
@@ -124,7 +128,7 @@ bool HasItsGeometry(StepBuilder* b) {
   }
   return b->IsConstant("weights") && b->Desc("weights").get_inner_nblks() == 0 &&
          IsChannelsLast(b->Desc("src")) && IsChannelsLast(b->Desc("dst")) &&
-         HaveColumnsInCommon(AxisOf(b, 1));
+         Pays(AxisOf(b, 1), src[1]);
 }
 
 // Filters in float32 as [blocks][taps][two][half a block].

@@ -38,6 +38,11 @@ struct Axis {
   }
 };
 
+// Whether a column of src is loaded once for all pixels of a row that are summed together.
+inline bool ReusesColumns(const Axis& x) {
+  return x.dilation == 1 && x.stride <= 2 && x.window > x.stride;
+}
+
 struct Depthwise {
   const uint16_t* src = nullptr;
   const float* weights = nullptr;  // [blocks][taps][two][half a block]

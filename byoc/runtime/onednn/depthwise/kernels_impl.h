@@ -315,10 +315,8 @@ void RunColumns(const Depthwise& product, const Output& output, const Part& part
 
 void Run(const Depthwise& product, const Output& output, const Part& part) {
   const Axis& x = product.x;
-  const bool reused = x.dilation == 1 && x.window > x.stride;
-  if (reused && x.stride == 1) return RunColumns<1>(product, output, part);
-  if (reused && x.stride == 2) return RunColumns<2>(product, output, part);
-  RunWindows<0, 0>(product, output, part);
+  if (!ReusesColumns(x)) return RunWindows<0, 0>(product, output, part);
+  x.stride == 1 ? RunColumns<1>(product, output, part) : RunColumns<2>(product, output, part);
 }
 
 }  // namespace

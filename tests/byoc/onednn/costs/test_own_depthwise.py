@@ -15,14 +15,20 @@ OURS, THEIRS, FLOAT = "depthwise:avx512_bf16", "jit_dw:avx512_core_bf16", "brgdm
 
 
 def facts(
-    channels: int = 64, window: int = 3, implementation: str = OURS, dtype: str = "bfloat16"
+    channels: int = 64,
+    window: int = 3,
+    implementation: str = OURS,
+    dtype: str = "bfloat16",
+    stride: int = 1,
+    dilation: int = 1,
 ) -> StepFacts:
+    side = (28 - (window - 1) * dilation - 1) // stride + 1
     values = (
         ir.Value("x", (1, channels, 28, 28), dtype, "input", "acdb", 0),
         ir.Value("w", (channels, 1, 1, window, window), dtype, "constant", "abcde", 0),
-        ir.Value("y", (1, channels, 29 - window, 29 - window), dtype, "output", "acdb", 0),
+        ir.Value("y", (1, channels, side, side), dtype, "output", "acdb", 0),
     )
-    attrs = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), channels)
+    attrs = ir.Convolution((stride, stride), (0, 0, 0, 0), (dilation, dilation), channels)
     step = ir.Step("s", attrs, (ir.Operand("src", 0), ir.Operand("weights", 1), ir.Operand("dst", 2)))
     layouts = tuple(values[number].layout for _, number in operands_of(step))
     return StepFacts(ir.Program("p", values, (step,)), step, layouts, info(implementation))
@@ -37,6 +43,9 @@ def facts(
         (facts(16), 1.4 * 16.5 / 20),
         (facts(8), 1.4 * 16.5 / 20),
         (facts(24), 16.5 / 20),
+        (facts(stride=2), 16.5 / 20),
+        (facts(window=5, stride=3), 1.5 * 24.5 / 36),
+        (facts(dilation=2), 1.5 * 16.5 / 20),
         (facts(144), 4.7 / 4.5 * 16.5 / 20),
     ],
 )

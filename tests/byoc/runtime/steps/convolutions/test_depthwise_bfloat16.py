@@ -166,7 +166,7 @@ def test_any_channels(channels: int, dst: str) -> None:
     ],
 )
 def test_windows(window: tuple[int, int], strides: tuple[int, int], padding: tuple[int, ...]) -> None:
-    for channels in (16, 70):
+    for channels in (24, 70):
         check(Case((2, channels, 19, 22), window, strides, padding))
 
 
@@ -181,7 +181,11 @@ def test_any_width(width: int) -> None:
 
 
 @needs_instructions
-def test_rows_may_be_dilated() -> None:
+@pytest.mark.parametrize("channels", [17, 24, 40, 72])
+def test_windows_may_be_dilated(channels: int) -> None:
+    check(Case((2, channels, 15, 19), padding=(2, 2, 2, 2), dilation=(2, 2)))
+    check(Case((1, channels, 9, 21), (3, 5), (1, 2), (1, 8, 1, 8), (1, 4)))
+    check(Case((1, channels, 3, 4), (5, 5), padding=(12, 12, 12, 12), dilation=(6, 6)))
     check(Case((1, 40, 15, 9), (3, 3), padding=(4, 1, 4, 1), dilation=(4, 1)))
     check(Case((1, 40, 3, 9), (5, 5), padding=(8, 2, 8, 2), dilation=(4, 1)))
 
@@ -274,14 +278,24 @@ def test_threads_share_rows_or_channels(shape: tuple[int, ...], threads: int) ->
     "case",
     [
         Case((2, 32, 9, 9), layout="aBcd16b"),
-        Case((1, 32, 9, 9), dilation=(1, 2), padding=(1, 2, 1, 2)),
         Case((1, 32, 9, 9), window=(3, 1), padding=(1, 0, 1, 0)),
         Case((1, 32, 9, 9), window=(1, 1), padding=(0, 0, 0, 0)),
         Case((1, 32, 12, 12), window=(3, 3), strides=(3, 3), padding=(0, 0, 0, 0)),
+        Case((1, 16, 9, 9), dilation=(2, 2), padding=(2, 2, 2, 2)),
+        Case((1, 32, 9, 9), window=(3, 2), dilation=(1, 2)),
         Case((1, 32, 9, 9), constant=False),
         Case((1, 32, 9, 9), preferred=THEIRS),
     ],
-    ids=["blocks", "dilated columns", "one column", "one pixel", "apart", "varying", "another one"],
+    ids=[
+        "blocks",
+        "one column",
+        "one pixel",
+        "apart",
+        "dilated, few",
+        "dilated, two",
+        "varying",
+        "another one",
+    ],
 )
 def test_others_are_left_to_the_library(case: Case) -> None:
     found = case.info()
