@@ -80,7 +80,6 @@ struct Panel {
   }
 
   // --- sums
-  // ---------------------------------------------------------------------------------------
 
   // Sums of kColumns columns of windows, from `first` on, at a distance of kStride.  Those of the
   // columns in front of them stand in `to`.
@@ -169,7 +168,6 @@ struct Panel {
   }
 
   // --- results
-  // ------------------------------------------------------------------------------------
 
   template <typename Dst>
   MXPLAN_INLINE void Apply(Vec x, int64_t v, Dst* dst, int64_t at) const {
@@ -219,7 +217,6 @@ struct Panel {
   }
 
   // --- rows
-  // ---------------------------------------------------------------------------------------
 
   // kColumns 0: any number of them; kStride 0: any stride and dilation.
   template <int kColumns, int kStride>
