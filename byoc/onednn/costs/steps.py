@@ -50,7 +50,8 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
     exchanging = machine.exchanging_us(images)
     if isinstance(attrs, ir.Convolution | ir.Deconvolution) and attrs.algorithm != "direct":
         return start + winograd_us(facts, attrs, machine, exchanging)
-    like, unhidden = facts, 0.0  # whose kernel's efficiency is known
+    like = facts  # whose kernel's efficiency is known
+    unhidden = 0.0
     if not isinstance(attrs, _OF_SEVERAL_TYPES) and not is_float(facts):
         like = in_float(facts)
         if by_tiles(facts, machine):

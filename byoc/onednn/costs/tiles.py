@@ -74,7 +74,8 @@ def pairs_by_vectors(facts: StepFacts, machine: MachineRates) -> bool:
 def tiles_us(facts: StepFacts, machine: MachineRates) -> float:
     """Microseconds of a step's products and of finishing its results, with operands in caches."""
     dst, integers = facts.shape("dst"), facts.dtype("src") in _BYTES
-    channels = dst[-1] if isinstance(facts.step.attrs, ir.MatMul) else dst[1]
+    matrix = isinstance(facts.step.attrs, ir.MatMul)
+    channels, pixels = (dst[-1], math.prod(dst[:-1])) if matrix else (dst[1], positions(dst))
     groups = facts.step.attrs.groups if isinstance(facts.step.attrs, ir.Convolution) else 1
     vectors = groups * whole(channels // groups, VECTOR) / VECTOR
     steps, copied = -(-_depth(facts) // _STEP_BYTES), 0.0
@@ -87,7 +88,6 @@ def tiles_us(facts: StepFacts, machine: MachineRates) -> float:
         cycles += _FINISHED_BY_VECTORS if is_own(facts) else _FINISHED_THERE
     if integers:
         cycles += (_POST_OP if is_own(facts) else _POST_OP_THERE) * len(facts.step.post_ops)
-    pixels = math.prod(dst) / channels
     return pixels * (vectors * cycles + copied) / machine.cycles_per_us(machine.threads) / machine.threads
 
 
@@ -126,8 +126,8 @@ def _unfilled(facts: StepFacts) -> float:
     attrs, dst = facts.step.attrs, facts.shape("dst")
     if not isinstance(attrs, ir.Convolution) or not is_own(facts):
         rows = positions(dst) if isinstance(attrs, ir.Convolution) else math.prod(dst[:-1])
-        return whole(rows, _ROWS) / rows
+        return whole(rows, _ROWS) / max(rows, 1)
     line = dst[3]
     if facts.info.family == POINTWISE and attrs.strides == (1, 1):
         line = positions(dst)
-    return whole(line, _ROWS) / line
+    return whole(line, _ROWS) / max(line, 1)

@@ -116,3 +116,8 @@ def test_pairs_by_vectors_gain_bytes_alone() -> None:
     in_short, in_float = (cost(one, machine()) for one in deep)
     assert 0.7 < in_short / in_float < 1.0
     assert cost(deep[0], rates()) < 0.6 * cost(deep[1], rates())
+
+
+def test_nothing_takes_no_time_to_multiply() -> None:
+    assert tiles_us(convolution(POINT, size=0), machine()) == 0
+    assert tiles_us(convolution(THEIRS, (64, 0)), machine()) == 0
