@@ -115,15 +115,27 @@ MXPLAN_INLINE void AddStep(const uint8_t* first, const uint8_t* second, int64_t 
   }
 }
 
+// Tiles 0 to 3 before the first step: `start`, the same for all rows, or zeros where it is null.
+template <bool kTwoHalves, bool kTwoBlocks>
+MXPLAN_INLINE void Begin(const uint8_t* start) {
+  if (start == nullptr) {
+    _tile_zero(0);
+    if constexpr (kTwoBlocks) _tile_zero(1);
+    if constexpr (kTwoHalves) _tile_zero(2);
+    if constexpr (kTwoHalves && kTwoBlocks) _tile_zero(3);
+    return;
+  }
+  _tile_loadd(0, start, 0);
+  if constexpr (kTwoBlocks) _tile_loadd(1, start + kSumBytes, 0);
+  if constexpr (kTwoHalves) _tile_loadd(2, start, 0);
+  if constexpr (kTwoHalves && kTwoBlocks) _tile_loadd(3, start + kSumBytes, 0);
+}
+
 // Sums of one or two blocks of columns; `stride`: bytes from a row of sums to the next.
 template <typename Product, bool kTwoHalves, bool kTwoBlocks>
 MXPLAN_INLINE void MultiplyBlocks(const Rows& rows, const Steps& steps, const uint8_t* weights,
                                   int64_t block, const void* start, uint8_t* sums, int64_t stride) {
-  const auto* begin = static_cast<const uint8_t*>(start);
-  _tile_loadd(0, begin, 0);  // the same for all rows
-  if constexpr (kTwoBlocks) _tile_loadd(1, begin + kSumBytes, 0);
-  if constexpr (kTwoHalves) _tile_loadd(2, begin, 0);
-  if constexpr (kTwoHalves && kTwoBlocks) _tile_loadd(3, begin + kSumBytes, 0);
+  Begin<kTwoHalves, kTwoBlocks>(static_cast<const uint8_t*>(start));
   for (int64_t group = 0; group < steps.groups; ++group) {
     const uint8_t* first = rows.from[0] + group * steps.group;
     const uint8_t* second = rows.from[1] + group * steps.group;

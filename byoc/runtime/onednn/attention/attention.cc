@@ -36,7 +36,9 @@ using attention::Short;
 constexpr double kWorkOfThread = 4e5;
 // The cost of sums across lanes for each row and key, in multiply-adds of vectors.
 constexpr int64_t kAcross = 5;
-constexpr int64_t kMostRows = 64;
+constexpr int64_t kMostRows = 128;
+// Of packed keys and values, so that threads end at about the same time.
+constexpr int64_t kPartsOfThread = 2;
 
 enum ArgumentIndex : size_t {
   kSrc,
@@ -103,17 +105,23 @@ struct Part {
 };
 
 template <typename Number>
-std::vector<Part> PartsOf(const Problem& p, const KernelsOfNumbers<Number>& kernels) {
+std::vector<Part> PartsOf(const Problem& p, const KernelsOfNumbers<Number>& kernels, int threads) {
   int64_t whole = p.queries() / kernels.lanes, left = p.queries() % kernels.lanes;
   // A row alone takes depth / lanes steps for each key, and sums across lanes; a vector of rows
-  // takes depth.
-  bool few = left > 0 && left * (p.depth / kernels.lanes + kAcross) < p.depth;
+  // takes depth, and next to nothing beside others that share packed keys.
+  const bool beside = kernels.packs && whole > 0;
+  bool few = !beside && left > 0 && left * (p.depth / kernels.lanes + kAcross) < p.depth;
   if (left > 0 && !few) {
     ++whole;
     left = 0;
   }
   std::vector<Part> parts;
   int64_t count = (whole + kernels.most_lanes - 1) / kernels.most_lanes;
+  if (kernels.packs && threads > 1) {
+    const int64_t heads = p.batch * p.groups;
+    const int64_t wanted = (kPartsOfThread * threads + heads - 1) / heads;
+    count = std::max(count, std::min(wanted, whole / 2));
+  }
   int64_t first = 0, last = p.queries() - left;
   for (int64_t i = 0; i < count; ++i) {
     int64_t vectors = whole * (i + 1) / count - whole * i / count;
@@ -135,7 +143,7 @@ class AttentionStage final : public MemoryStage {
       : MemoryStage(arguments),
         problem_(problem),
         kernels_(kernels),
-        parts_(PartsOf(problem, kernels)),
+        parts_(PartsOf(problem, kernels, threads)),
         places_(places),
         threads_(threads),
         scratch_(kernels.scratch(problem.depth, problem.width)) {}

@@ -52,6 +52,7 @@ struct KernelsOfNumbers {
   const char* name = "";
   int64_t lanes = 0;       // rows that are taken together
   int64_t most_lanes = 0;  // times `lanes`: the most rows of a call
+  bool packs = false;      // keys and values for a call, so that rows more of it cost little
   // Scratch floats of a call.
   int64_t (*scratch)(int64_t depth, int64_t width) = nullptr;
   using Call = void (*)(const BlockOfNumbers<Number>& block, const QueryOfNumbers<Number>* queries,
@@ -73,6 +74,7 @@ Kernels Avx512Kernels();
 Kernels Avx2Kernels();
 Kernels BaseKernels();
 ShortKernels Avx512Bf16Kernels();
+ShortKernels AmxKernels();
 
 // The kernels of the instruction set that oneDNN uses; those for bfloat16 have no name where it has
 // none for it.

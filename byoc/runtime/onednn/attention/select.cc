@@ -7,6 +7,7 @@ namespace mxplan::attention {
 Kernels SelectKernels() { return ForThisIsa(Avx512Kernels, Avx2Kernels, BaseKernels)(); }
 
 ShortKernels SelectShortKernels() {
+  if (HasIsa(dnnl::cpu_isa::avx512_core_amx)) return AmxKernels();
   return HasIsa(dnnl::cpu_isa::avx512_core_bf16) ? Avx512Bf16Kernels() : ShortKernels{};
 }
 

@@ -110,31 +110,32 @@ void ShortScores(const int32_t* words, const Short* key, int64_t stride, int64_t
 
 constexpr float kLog2e = 1.44269504F;
 
-// e to the power of `x` less a number of which `base` is -log2(e) times: within 3e-6 of itself, a
-// thousandth of what a rounding to bfloat16 is off, where Exp is within 1e-7.  0 of -inf, NaN of
-// NaN.  2^r by a polynomial with the least largest relative error for |r| <= 1/2.
-MXPLAN_INLINE Vec RoughExp(Vec x, Vec base) {
-  constexpr float kLeast = -200.0F;  // 2 to it is 0
-  Vec power = x * kLog2e + base;
-  power = kLeast > power ? Broadcast(kLeast) : power;  // NaN stays
+// 2 to a power: within 3e-6 of itself, a thousandth of what a rounding to bfloat16 is off, where
+// Exp is within 1e-7.  0 of -inf, NaN of NaN.  That of a fraction is a polynomial with the least
+// largest relative error that is 1 at 0.
+MXPLAN_INLINE Vec PowerOfTwo(Vec power) {
 #ifdef MXPLAN_BF16_INSTRUCTIONS
+  // Of -inf the fraction is 0; what scalef multiplies with is 2 to the whole number below.
   constexpr __mmask16 kEveryLane = 0xffff;
-  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  constexpr int kDown = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
   auto exact = reinterpret_cast<__m512>(power);
-  auto whole = reinterpret_cast<Vec>(_mm512_maskz_roundscale_ps(kEveryLane, exact, kNearest));
+  auto r = reinterpret_cast<Vec>(_mm512_maskz_reduce_ps(kEveryLane, exact, kDown));
+  Vec p = r * 1.342669e-2F + 5.224247e-2F;
+  p = p * r + 2.4128021e-1F;
+  p = p * r + 6.9304484e-1F;
+  p = p * r + 1.0F;
+  return reinterpret_cast<Vec>(
+      _mm512_maskz_scalef_ps(kEveryLane, reinterpret_cast<__m512>(p), exact));
 #else
-  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: a sum with it has no fraction
+  constexpr float kLeast = -200.0F;                    // 2 to it is 0
+  constexpr float kRound = 12582912.0F;                // 1.5 * 2^23: a sum with it has no fraction
+  power = kLeast > power ? Broadcast(kLeast) : power;  // NaN stays
   Vec whole = power + kRound - kRound;
-#endif
   Vec r = power - whole;
   Vec p = r * 9.58258e-3F + 5.590683e-2F;
   p = p * r + 2.4024107e-1F;
   p = p * r + 6.9312412e-1F;
   p = p * r + 1.0F;
-#ifdef MXPLAN_BF16_INSTRUCTIONS
-  return reinterpret_cast<Vec>(_mm512_maskz_scalef_ps(kEveryLane, reinterpret_cast<__m512>(p),
-                                                      reinterpret_cast<__m512>(whole)));
-#else
   Ints bits = (__builtin_convertvector(whole, Ints) + 127) << 23;
   Vec result = p * reinterpret_cast<Vec>(bits);
   result = whole < -126.0F ? Vec{} : result;
@@ -142,18 +143,22 @@ MXPLAN_INLINE Vec RoughExp(Vec x, Vec base) {
 #endif
 }
 
+// Likewise e to the power of `score - largest`, of which each may be a mask's least number, that
+// times log2(e) would be infinite.
+MXPLAN_INLINE Vec RoughExp(Vec score, Vec largest) {
+  return PowerOfTwo((score - largest) * kLog2e);
+}
+
 // Scores [keys][rows] become pairs of weights, [keys / 2][rows], in their own place.
 template <int64_t kQ>
 struct PairedWeights {
   MXPLAN_INLINE void operator()(float* scores, int64_t keys, const Vec* base, Vec* sum) const {
     auto* pairs = reinterpret_cast<int32_t*>(scores);
-    Vec less[kQ];
-    for (int64_t j = 0; j < kQ; ++j) less[j] = base[j] * -kLog2e;
     for (int64_t k = 0; k < keys; k += kPair) {
       for (int64_t j = 0; j < kQ; ++j) {
         const float* at = scores + (k * kQ + j) * kLanes;
-        Vec low = RoughExp(Load(at), less[j]), high{};
-        if (k + 1 < keys) high = RoughExp(Load(at + kQ * kLanes), less[j]);
+        Vec low = RoughExp(Load(at), base[j]), high{};
+        if (k + 1 < keys) high = RoughExp(Load(at + kQ * kLanes), base[j]);
         sum[j] += low + high;
         StoreWords(pairs + (k / kPair * kQ + j) * kLanes, Paired(low, high));
       }
@@ -323,7 +328,7 @@ int64_t ShortScratchFloats(int64_t depth, int64_t width) {
 }
 
 [[maybe_unused]] ShortKernels GetShort(const char* name) {
-  return {name, kLanes, kMostVectors, ShortScratchFloats, AnyShortRows, ShortFew};
+  return {name, kLanes, kMostVectors, false, ShortScratchFloats, AnyShortRows, ShortFew};
 }
 
 }  // namespace

@@ -139,27 +139,91 @@ def in_bfloat16(case: Case) -> ir.Program:
     return replace(program, values=values)
 
 
-@pytest.mark.skipif(bool(MISSING), reason=MISSING)
-@pytest.mark.parametrize("name", CASES)
-def test_in_bfloat16_against_float64(name):
-    """Weights are rounded once, and so is the result."""
-    case = CASES[name]
-    arrays = {
+Shorts = dict[str, np.ndarray]
+
+
+def rounded(case: Case) -> Shorts:
+    return {
         role: array if role == "mask" else array.astype(ml_dtypes.bfloat16)
         for role, array in case.arrays().items()
     }
+
+
+def run_in_bfloat16(case: Case, arrays: Shorts) -> Array:
+    """The result in float64, as heads of rows."""
     order = {role: ["abcd".index(letter) for letter in case.stored(role)] for role in arrays}
     stored = [np.ascontiguousarray(array.transpose(order[role])) for role, array in arrays.items()]
     out = np.zeros((case.n, case.s, case.h, case.w), ml_dtypes.bfloat16)
-    program = in_bfloat16(case)
-    (step,) = library.describe(program).steps
-    assert step.implementation == "attention:avx512_bf16"
-    library.trial(program, [])(*stored, out)
+    library.trial(in_bfloat16(case), [])(*stored, out)
+    return out.astype("float64").swapaxes(1, 2)
+
+
+def check_in_bfloat16(case: Case, arrays: Shorts | None = None) -> Array:
+    """Weights are rounded once, and so is the result."""
+    arrays = rounded(case) if arrays is None else arrays
+    got = run_in_bfloat16(case, arrays)
     wide = {role: array.astype("float32") for role, array in arrays.items()}
     exact = expected(case, wide)
     terms = expected(case, {**wide, "value": np.abs(wide["value"])})
-    gap = np.abs(out.astype("float64").swapaxes(1, 2) - exact)
-    assert (gap <= 2.0**-8 * (terms + np.abs(exact)) + 1e-5).all()
+    near = np.abs(got - exact) <= 2.0**-8 * (terms + np.abs(exact)) + 1e-5
+    assert (near | (np.isnan(got) & np.isnan(exact))).all()
+    return got
+
+
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+@pytest.mark.parametrize("name", CASES)
+def test_in_bfloat16_against_float64(name):
+    (step,) = library.describe(in_bfloat16(CASES[name])).steps
+    tiles = "amx" in library.isa()
+    assert step.implementation == ("attention:avx512_amx" if tiles else "attention:avx512_bf16")
+    assert np.isfinite(check_in_bfloat16(CASES[name])).all()
+
+
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+@pytest.mark.parametrize("depths", [(1, 1), (31, 33), (64, 48), (80, 7), (130, 64)])
+def test_in_bfloat16_with_any_number_of_rows_and_keys(depths):
+    """Rows and keys that fill no vector, no tile and no block of keys, and see a part of them."""
+    d, w = depths
+    for s, t in ((1, 70), (12, 1), (13, 33), (16, 16), (17, 5), (33, 70), (48, 257), (70, 31), (129, 300)):
+        check_in_bfloat16(Case(h=2, g=1, s=s, t=t, d=d, w=w))
+        check_in_bfloat16(Case(h=2, g=2, s=s, t=t, d=d, w=w, causal="first"))
+        if s <= t:
+            check_in_bfloat16(Case(h=1, g=1, s=s, t=t, d=d, w=w, causal="last", mask=(1, 1, 1, t)))
+
+
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+@pytest.mark.parametrize("nan_is_zero", [False, True])
+@pytest.mark.parametrize("far", [-np.inf, float(ml_dtypes.finfo(ml_dtypes.bfloat16).min)])
+def test_in_bfloat16_masks_hide_keys_of_a_tile_and_all_of_a_row(far, nan_is_zero):
+    """Windows of keys that move with the rows, over several blocks; one row sees nothing, or all the same."""
+    case = Case(h=1, g=1, s=100, t=620, mask=(1, 1, 100, 620), nan_is_zero=nan_is_zero)
+    arrays = rounded(case)
+    hidden = np.ones((case.s, case.t), bool)
+    for row in range(case.s):
+        hidden[row, 5 * row : 5 * row + 100] = row == 70
+    arrays["mask"] = np.where(hidden, np.float32(far), np.float32(0))[None, None]
+    got = check_in_bfloat16(case, arrays)
+    assert np.isnan(got[0, 0, 70]).all() == (far == -np.inf and not nan_is_zero)
+    assert np.isfinite(np.delete(got[0, 0], 70, 0)).all()
+
+
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_in_bfloat16_what_is_no_number_stays_in_its_row(number):
+    """Of queries; of values in their column; nothing that stands behind the last key reaches a result."""
+    case = Case(s=45, t=45)
+    arrays = rounded(case)
+    arrays["src"][0, 1, 20, 3] = number
+    got = run_in_bfloat16(case, arrays)
+    assert np.isnan(got[0, 1, 20]).all()
+    got[0, 1, 20] = 0
+    assert np.isfinite(got).all()
+    arrays = rounded(case)
+    arrays["value"][0, 1, 5, 2] = np.nan
+    got = run_in_bfloat16(case, arrays)
+    assert np.isnan(got[0, 1, :, 2]).all()
+    got[0, 1, :, 2] = 0
+    assert np.isfinite(got).all()
 
 
 @pytest.mark.skipif(not MISSING, reason="the processor computes in bfloat16")
@@ -256,3 +320,9 @@ def test_layouts_whose_rows_do_not_stand_together_are_refused():
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
 def test_other_instruction_sets(isa):
     run_again(__file__, isa, "against_float64 or see_nothing or -inf or the_kernels_are")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+def test_vectors_where_tiles_are_the_first_choice():
+    run_again(__file__, "AVX512_CORE_FP16", "bfloat16 and not refused or the_kernels_are")
