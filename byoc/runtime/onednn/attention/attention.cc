@@ -36,6 +36,8 @@ using attention::Short;
 constexpr double kWorkOfThread = 4e5;
 // The cost of sums across lanes for each row and key, in multiply-adds of vectors.
 constexpr int64_t kAcross = 5;
+// Of such a step a part that packs keys and values.
+constexpr int64_t kPacked = 4;
 constexpr int64_t kMostRows = 128;
 // Of packed keys and values, so that threads end at about the same time.
 constexpr int64_t kPartsOfThread = 2;
@@ -107,17 +109,19 @@ struct Part {
 template <typename Number>
 std::vector<Part> PartsOf(const Problem& p, const KernelsOfNumbers<Number>& kernels, int threads) {
   int64_t whole = p.queries() / kernels.lanes, left = p.queries() % kernels.lanes;
+  const bool packs = kernels.least_packed > 0 && p.keys >= kernels.least_packed;
   // A row alone takes depth / lanes steps for each key, and sums across lanes; a vector of rows
-  // takes depth, and next to nothing beside others that share packed keys.
-  const bool beside = kernels.packs && whole > 0;
-  bool few = !beside && left > 0 && left * (p.depth / kernels.lanes + kAcross) < p.depth;
+  // takes depth; packing keys takes a part of that, and then rows take next to nothing.
+  const bool beside = packs && whole > 0;
+  const int64_t together = packs && left > 1 ? p.depth / kPacked : p.depth;
+  bool few = !beside && left > 0 && left * (p.depth / kernels.lanes + kAcross) < together;
   if (left > 0 && !few) {
     ++whole;
     left = 0;
   }
   std::vector<Part> parts;
   int64_t count = (whole + kernels.most_lanes - 1) / kernels.most_lanes;
-  if (kernels.packs && threads > 1) {
+  if (packs && threads > 1) {
     const int64_t heads = p.batch * p.groups;
     const int64_t wanted = (kPartsOfThread * threads + heads - 1) / heads;
     count = std::max(count, std::min(wanted, whole / 2));

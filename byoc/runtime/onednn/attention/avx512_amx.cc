@@ -21,12 +21,14 @@
 namespace mxplan::attention {
 namespace {
 
-// Fewer rows are not worth packing keys and values for.
-constexpr int64_t kLeastRows = 12;
+// Fewer keys and values are not worth packing.
+constexpr int64_t kLeastKeys = 24;
 
 void AmxRows(const ShortBlock& block, const ShortQuery* queries, int64_t count, float* memory) {
-  if (count < kLeastRows) return AnyShortRows(block, queries, count, memory);
-  TileRows(block, queries, count, memory);
+  if (block.keys >= kLeastKeys) return TileRows(block, queries, count, memory);
+  for (int64_t first = 0; first < count; first += kMostRows) {
+    AnyShortRows(block, queries + first, std::min(kMostRows, count - first), memory);
+  }
 }
 
 int64_t AmxScratch(int64_t depth, int64_t width) {
@@ -38,7 +40,7 @@ int64_t AmxScratch(int64_t depth, int64_t width) {
 ShortKernels AmxKernels() {
   ShortKernels kernels = GetShort("attention:avx512_amx");
   kernels.most_lanes = kMostGroups;
-  kernels.packs = true;
+  kernels.least_packed = kLeastKeys;
   kernels.scratch = AmxScratch;
   kernels.rows = AmxRows;
   return kernels;

@@ -52,7 +52,9 @@ struct KernelsOfNumbers {
   const char* name = "";
   int64_t lanes = 0;       // rows that are taken together
   int64_t most_lanes = 0;  // times `lanes`: the most rows of a call
-  bool packs = false;      // keys and values for a call, so that rows more of it cost little
+  // The fewest keys that are packed, once for all rows of a call: more rows then cost little.  0
+  // where none are.
+  int64_t least_packed = 0;
   // Scratch floats of a call.
   int64_t (*scratch)(int64_t depth, int64_t width) = nullptr;
   using Call = void (*)(const BlockOfNumbers<Number>& block, const QueryOfNumbers<Number>* queries,

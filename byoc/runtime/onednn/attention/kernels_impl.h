@@ -352,7 +352,7 @@ int64_t ScratchFloats(int64_t depth, int64_t width) {
 }
 
 [[maybe_unused]] Kernels Get(const char* name) {
-  return {name, kLanes, kMostVectors, false, ScratchFloats, AnyRows, Few};
+  return {name, kLanes, kMostVectors, 0, ScratchFloats, AnyRows, Few};
 }
 
 }  // namespace

@@ -328,7 +328,7 @@ int64_t ShortScratchFloats(int64_t depth, int64_t width) {
 }
 
 [[maybe_unused]] ShortKernels GetShort(const char* name) {
-  return {name, kLanes, kMostVectors, false, ShortScratchFloats, AnyShortRows, ShortFew};
+  return {name, kLanes, kMostVectors, 0, ShortScratchFloats, AnyShortRows, ShortFew};
 }
 
 }  // namespace

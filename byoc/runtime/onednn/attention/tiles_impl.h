@@ -3,8 +3,7 @@
 //
 //   queries  [rows][depth]                           copies, with zeros up to whole steps
 //   keys     [keys / 16][depth / 32][16 pairs][16 keys][2]
-//   scores   [rows of a turn][keys]                  float32
-//   weights  [rows of a turn][keys]                  rounded
+//   scores   [rows of a turn][keys]                  float32; then weights, rounded
 //   values   [width / 16][keys / 32][16 pairs][16 columns][2]
 //
 // Keys and values are packed once for all rows of a call, a block of keys at a time, with zeros
@@ -29,7 +28,7 @@ constexpr int64_t kMostGroups = 8;         // of kLanes rows, that a call has
 constexpr int64_t kMostOfCall = kMostGroups * kLanes;
 // Rows of a turn stand beside each other in the nearest cache.
 constexpr int64_t kScoresRow = kKeysAtOnce + kLanes;
-constexpr int64_t kWeightsRow = kKeysAtOnce + kTogether;
+constexpr int64_t kWeightsRow = kScoresRow * kPair;
 
 struct OfShorts {
   static void Low() { _tile_dpbf16ps(0, 4, 6); }
@@ -49,7 +48,6 @@ struct TileScratch {
     keys = Take<Short>(kKeysAtOnce * Whole(depth));
     values = Take<Short>(kKeysAtOnce * Whole(width));
     scores = Take<float>(kTogether * kScoresRow);
-    weights = Take<Short>(kTogether * kWeightsRow);
     results = Take<float>(kTogether * Whole(width));
     sums = Take<float>(kMostOfCall * RoundUp(width));
   }
@@ -61,8 +59,8 @@ struct TileScratch {
     return taken;
   }
 
-  Short *queries = nullptr, *keys = nullptr, *values = nullptr, *weights = nullptr;
-  float* scores = nullptr;
+  Short *queries = nullptr, *keys = nullptr, *values = nullptr;
+  float* scores = nullptr;   // [rows of a turn][kScoresRow]; then weights in front of each row
   float* results = nullptr;  // [rows of a turn][width up to two vectors], of one block of keys
   float* sums = nullptr;     // [rows][width up to whole vectors], of the keys before
   uintptr_t next = 0;
@@ -89,9 +87,9 @@ MXPLAN_INLINE Vec FirstLanes(Vec number, int64_t count) {
                            _mm512_set1_ps(-kInfinity), reinterpret_cast<__m512>(number)));
 }
 
-// The first `count` numbers of a row of two that is 32 long, 0 behind them.
+// The first `count` numbers of a step, 0 behind them.
 MXPLAN_INLINE Words LoadStep(const Short* from, int64_t count) {
-  return count > 0 ? LoadPairs(from, count) : Words{};
+  return count >= kTogether ? LoadWords(from) : count > 0 ? LoadPairs(from, count) : Words{};
 }
 
 // Keys from `begin` on, in blocks of 16, two of which belong together.
@@ -100,9 +98,16 @@ void PackKeys(const ShortBlock& block, int64_t begin, int64_t keys, Short* to) {
     const Short* from = block.key.data + (begin + k) * block.key.stride;
     for (int64_t d = 0; d < block.depth; d += kTogether, to += kTogether * kLanes) {
       Vec v[kLanes];
-      for (int64_t i = 0; i < kLanes; ++i) {
-        const int64_t there = k + i < keys ? block.depth - d : 0;
-        v[i] = reinterpret_cast<Vec>(LoadStep(from + i * block.key.stride + d, there));
+      if (k + kLanes <= keys && d + kTogether <= block.depth) {
+#pragma GCC unroll 16
+        for (int64_t i = 0; i < kLanes; ++i) {
+          v[i] = reinterpret_cast<Vec>(LoadWords(from + i * block.key.stride + d));
+        }
+      } else {
+        for (int64_t i = 0; i < kLanes; ++i) {
+          const int64_t there = k + i < keys ? block.depth - d : 0;
+          v[i] = reinterpret_cast<Vec>(LoadStep(from + i * block.key.stride + d, there));
+        }
       }
       Transpose(v);
 #pragma GCC unroll 16
@@ -113,16 +118,35 @@ void PackKeys(const ShortBlock& block, int64_t begin, int64_t keys, Short* to) {
   }
 }
 
-// Values of keys from `begin` on, two by two, in blocks of 16 columns, each for kKeysAtOnce keys.
+// 16 columns of values of keys from `from` on, two by two; `load` reads those of a key.
+template <typename LoadColumns>
+MXPLAN_INLINE void PackColumns(const Short* from, int64_t stride, int64_t keys, Short* to,
+                               const LoadColumns& load) {
+  int64_t k = 0;
+  for (; k + 1 < keys; k += kPair, from += kPair * stride) {
+    StoreWords(to + k * kLanes, load(from) | load(from + stride) << kHalf);
+  }
+  if (k < keys) {
+    StoreWords(to + k * kLanes, load(from));
+    k += kPair;
+  }
+  for (; k < Whole(keys); k += kPair) StoreWords(to + k * kLanes, Words{});
+}
+
+// Values of keys from `begin` on in blocks of 16 columns, each with room for kKeysAtOnce keys.
 void PackValues(const ShortBlock& block, int64_t begin, int64_t keys, Short* to) {
-  for (int64_t k = 0; k < Whole(keys); k += kPair, to += kTogether) {
-    const Short* low = block.value.data + (begin + k) * block.value.stride;
-    const Short* high = low + block.value.stride;
-    for (int64_t c = 0; c < block.width; c += kLanes) {
-      Words words{};
-      if (k < keys) words = LoadShort(low + c, block.width - c);
-      if (k + 1 < keys) words |= LoadShort(high + c, block.width - c) << kHalf;
-      StoreWords(to + c * kKeysAtOnce, words);
+  const int64_t stride = block.value.stride;
+  const Short* from = block.value.data + begin * stride;
+  for (int64_t c = 0; c < block.width; c += kLanes, from += kLanes, to += kKeysAtOnce * kLanes) {
+    const int64_t left = block.width - c;
+    if (left >= kLanes) {
+      PackColumns(from, stride, keys, to, [&](const Short* at) __attribute__((always_inline)) {
+        return LoadShort(at, kLanes);
+      });
+    } else {
+      PackColumns(from, stride, keys, to, [&](const Short* at) __attribute__((always_inline)) {
+        return LoadShort(at, left);
+      });
     }
   }
 }
@@ -136,7 +160,6 @@ struct Steps {
 // Scores of a row, some of which become -inf, and then weights.
 struct RowOfScores {
   float* scores;
-  Short* weights;
   const float* mask;  // of these keys; null for none
   int64_t mask_stride;
   Steps steps;
@@ -177,6 +200,7 @@ struct RowOfScores {
       const Vec score = Load(scores + k);
       return kPlain ? PowerOfTwo(score * factor + less) : RoughExp(score, Broadcast(base));
     };
+    auto* weights = reinterpret_cast<Short*>(scores);  // each behind the scores that are read next
     Vec sum{};
     int64_t k = steps.begin;
     for (; k < seen; k += kTogether) {
@@ -305,11 +329,7 @@ class TileCall {
     const auto at = [&](int64_t i) __attribute__((always_inline)) {
       const float* mask = block_.masked ? queries[i].mask + begin * block_.mask_stride : nullptr;
       const int64_t seen = std::clamp(queries[i].visible - begin, steps.begin, steps.end);
-      return RowOfScores{scratch_.scores + (row + i) * kScoresRow,
-                         scratch_.weights + (row + i) * kWeightsRow,
-                         mask,
-                         block_.mask_stride,
-                         steps,
+      return RowOfScores{scratch_.scores + (row + i) * kScoresRow, mask, block_.mask_stride, steps,
                          seen};
     };
     Vec of_rows[kLanes];
@@ -337,17 +357,27 @@ class TileCall {
   }
 
   void Results(const Turn& turn, const Steps& steps, bool first, bool last) {
-    amx::Written(scratch_.weights);
+    amx::Written(scratch_.scores);
     const int64_t columns = Whole(block_.width);
-    Multiply(RowsAt(scratch_.weights + steps.begin, kWeightsRow, turn.count), steps.count(),
+    const auto* weights = reinterpret_cast<const Short*>(scratch_.scores);
+    Multiply(RowsAt(weights + steps.begin, kWeightsRow, turn.count), steps.count(),
              scratch_.values + steps.begin * kLanes, kKeysAtOnce * kLanes, 0,
              RoundUp(block_.width) / kLanes, scratch_.results, columns);
-    const ShortResults results{queries_ + turn.first,
-                               scratch_.sums + turn.first * RoundUp(block_.width),
-                               first ? nullptr : factors_, last ? inverse_ : nullptr};
     for (int64_t row = 0; row < turn.count; ++row) {
+      const ShortQuery& query = queries_[turn.first + row];
+      float* before = scratch_.sums + (turn.first + row) * RoundUp(block_.width);
+      const float* sums = scratch_.results + row * columns;
+      const float factor = first ? 0.0F : factors_[row], inverse = last ? inverse_[row] : 0.0F;
       for (int64_t c = 0; c < block_.width; c += kLanes) {
-        Keep(results, row, c, block_.width, Load(scratch_.results + row * columns + c));
+        Vec sum = Load(sums + c);
+        if (!first) sum += Load(before + c) * factor;
+        if (!last) {
+          Store(before + c, sum);
+        } else if (inverse == 0) {
+          StoreShort(query.dst + c, block_.width - c, Vec{});
+        } else {
+          StoreShort(query.dst + c, block_.width - c, sum * inverse);
+        }
       }
     }
   }

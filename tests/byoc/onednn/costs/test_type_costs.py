@@ -8,7 +8,7 @@ import pytest
 from costs_by_hand import info, rates
 
 from tvm_mxplan.byoc.onednn.costs import cost
-from tvm_mxplan.byoc.onednn.costs.types import in_float, is_float
+from tvm_mxplan.byoc.onednn.costs.types import in_float, is_float, time_share
 from tvm_mxplan.core.machine import Compute
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import operands_of
@@ -57,6 +57,18 @@ def test_rates_of_a_machine_count_where_it_states_them() -> None:
     )
     wide, short = (cost(convolution(64, dtype), faster) for dtype in ("float32", SHORT))
     assert short / wide == pytest.approx(0.25)
+
+
+def test_attention_takes_less_by_tiles_except_of_one_query() -> None:
+    for rows, implementation, expected in (
+        (128, "attention:avx512_amx", 0.30),
+        (1, "attention:avx512_amx", 0.60),
+        (128, "attention:avx512_bf16", 0.60),
+    ):
+        heads = (1, 12, 128, 64)
+        shapes = {"src": (1, 12, rows, 64), "key": heads, "value": heads}
+        step = facts(ir.Attention(0.125), (1, rows, 12, 64), SHORT, **shapes)
+        assert time_share(replace(step, info=info(implementation)), MACHINE) == expected
 
 
 def test_a_norm_loses_by_converting() -> None:
