@@ -122,7 +122,7 @@ def _copied(facts: StepFacts, steps: int) -> float:
 
 
 def _unfilled(facts: StepFacts) -> float:
-    """How many times longer tiles take since lines do not fill them."""
+    """The time of tiles of which lines fill a part, as a multiple of that of full ones."""
     attrs, dst = facts.step.attrs, facts.shape("dst")
     if not isinstance(attrs, ir.Convolution) or not is_own(facts):
         rows = positions(dst) if isinstance(attrs, ir.Convolution) else math.prod(dst[:-1])

@@ -7,7 +7,7 @@
 //
 //   sums[row][column] = start[column] + sum over steps of left[row][step] . weights[column][step]
 //
-// What multiplies is a type with
+// A type multiplies by
 //
 //   static void Low(), LowNext(), High(), HighNext()   for tiles 0 to 3 of sums, as Multiply does
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_AMX_AMX_IMPL_H_
@@ -37,15 +37,13 @@ struct Rows {
   int64_t stride = 0;  // bytes from a row to the next
 };
 
-// Where the steps of a row are: first groups of those that are read where they stand, then copies.
+// The places of a row's steps: first groups of those that are read where they stand, then copies.
 struct Steps {
   int64_t groups = 1, group = 0;    // bytes from a group to the next
   int64_t of_group = 0;             // steps that follow each other
   int64_t width = kStep;            // bytes of each, a multiple of 4
   const uint8_t* copies = nullptr;  // [rows][copied][kStep], of the rows of both halves
   int64_t copied = 0;
-
-  int64_t all() const { return groups * of_group + copied; }
 };
 
 // The compiler does not know that tiles read what it has written to where `data` points.
@@ -71,7 +69,7 @@ class Tiles {
   }
 
  private:
-  enum Register : size_t { kSums = 0, kLeft = 4, kWeights = 6, kUsed = 8 };
+  enum Register : size_t { kSums = 0, kLeft = 4, kWeights = 6 };
 
   __attribute__((noinline)) void Configure() const {
     struct alignas(64) {

@@ -64,6 +64,7 @@ struct PanelOfTiles {
   const Dense& product;
   const uint8_t* weights;
   Panel<kVectors> panel;
+  Residual residual;
   WeightsAhead ahead;
   amx::Steps steps;
   amx::Tiles tiles;
@@ -75,6 +76,7 @@ struct PanelOfTiles {
       : product(p),
         weights(reinterpret_cast<const uint8_t*>(p.weights) + first / kLane * p.weights_block),
         panel(p.result, first, count, p.rows * p.depth),
+        residual(p.result),
         ahead(next),
         steps(StepsOf(p)) {
     const auto* from = reinterpret_cast<const int8_t*>(weights);
@@ -144,18 +146,18 @@ struct PanelOfTiles {
     }
   }
 
-  // What is asked once here is not asked for every pixel.
+  // Questions that are the same for all pixels are asked here.
   template <bool kPlain, bool kWhole>
   MXPLAN_INLINE void FinishSome(const Ints* all, int64_t pixels, int64_t to) const {
     if constexpr (kPlain) {
       ForPixels<kWhole>(all, pixels, to, [](auto tile, auto* sums) __attribute__((always_inline)) {
         tile.WritePlain(sums);
       });
-    } else if (!panel.residual.data) {
+    } else if (!residual.data) {
       ForPixels<kWhole>(all, pixels, to, [](auto tile, auto* sums) __attribute__((always_inline)) {
         tile.Write(sums);
       });
-    } else if (panel.residual.is_signed) {
+    } else if (residual.is_signed) {
       FinishResidual<true, kWhole>(all, pixels, to);
     } else {
       FinishResidual<false, kWhole>(all, pixels, to);
@@ -164,13 +166,13 @@ struct PanelOfTiles {
 
   template <bool kSigned, bool kWhole>
   MXPLAN_INLINE void FinishResidual(const Ints* all, int64_t pixels, int64_t to) const {
-    if (panel.residual.quantizer) {
-      ForPixels<kWhole>(all, pixels, to, [](auto tile, auto* sums) __attribute__((always_inline)) {
-        tile.template WriteResidual<kSigned, true>(sums);
+    if (residual.quantizer) {
+      ForPixels<kWhole>(all, pixels, to, [&](auto tile, auto* sums) __attribute__((always_inline)) {
+        tile.template WriteResidual<kSigned, true>(residual, sums);
       });
     } else {
-      ForPixels<kWhole>(all, pixels, to, [](auto tile, auto* sums) __attribute__((always_inline)) {
-        tile.template WriteResidual<kSigned, false>(sums);
+      ForPixels<kWhole>(all, pixels, to, [&](auto tile, auto* sums) __attribute__((always_inline)) {
+        tile.template WriteResidual<kSigned, false>(residual, sums);
       });
     }
   }
@@ -196,9 +198,8 @@ template <int kVectors>
 void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t channel, int64_t channels) {
   const WeightsAhead ahead(product, channel, channels, amx::kMostRows, begin, end);
   PanelOfTiles<kVectors> panel(product, channel, channels, ahead);
-  const bool plain = panel.panel.IsPlain();
   if (product.src.is_signed) return panel.template Lines<OfSigned, false>(begin, end);
-  if (plain) return panel.template Lines<OfUnsigned, true>(begin, end);
+  if (panel.panel.IsPlain()) return panel.template Lines<OfUnsigned, true>(begin, end);
   panel.template Lines<OfUnsigned, false>(begin, end);
 }
 

@@ -29,7 +29,7 @@ struct Weights {
   }
 };
 
-// What sums begin with, which takes off the part of `zero`.
+// The beginning of sums, which takes off the part of `zero`.
 template <int kVectors>
 MXPLAN_INLINE void Start(const Dense& product, const Weights<kVectors>& weights, int32_t zero,
                          Ints* start) {

@@ -77,7 +77,6 @@ struct Panel {
   Vec scale[kVectors], shift[kVectors];
   Vec last_scale = Broadcast(1.0F), last_shift{};
   Vec most{};
-  Residual residual;
 
   // `products`: those that a sum adds up, at most.
   MXPLAN_INLINE Panel(const Result& result, int64_t first_channel, int64_t channels,
@@ -86,8 +85,7 @@ struct Panel {
         count(channels),
         real(IsReal(result.number)),
         has_post_ops(result.output.post_op_count > 0),
-        is_signed(result.number == Number::kSigned),
-        residual(result) {
+        is_signed(result.number == Number::kSigned) {
     if (!real) {
       last_scale = Broadcast(1.0F / result.dst_scale);
       last_shift = Broadcast(static_cast<float>(result.dst_zero));
@@ -283,10 +281,9 @@ struct Tile {
     Store<false>(words);
   }
 
-  // For panels with a residual.
+  // With the post-ops of a residual.
   template <bool kSigned, bool kQuantized>
-  MXPLAN_INLINE void WriteResidual(const Ints* sums) const {
-    const Residual& residual = panel.residual;
+  MXPLAN_INLINE void WriteResidual(const Residual& residual, const Ints* sums) const {
     Vec x[kCount], other[kCount];
     Scale(sums, x);
     if constexpr (kQuantized) Requantize(residual.quantizer, x);

@@ -103,6 +103,19 @@ bool HasFloatPostOps(const StepBuilder& b) {
   return HasPostOps(b);
 }
 
+bool HasRealResult(StepBuilder* b) {
+  const memory::desc dst = b->Desc("dst");
+  if (!IsReal(dst) || !HasPostOps(*b)) return false;
+  if (b->Has("bias") && b->Desc("bias").get_data_type() != memory::data_type::f32) return false;
+  const std::vector<PostOp> operators = PostOpsOf(*b);
+  for (size_t i = 0; i < operators.size(); ++i) {
+    if (!operators[i].data) continue;
+    const auto wanted = operators[i].per_channel ? memory::data_type::f32 : dst.get_data_type();
+    if (b->Desc(b->step().post_ops[i].value).get_data_type() != wanted) return false;
+  }
+  return true;
+}
+
 void BindPostOps(const StepBuilder& b, std::vector<MemoryArgument>* arguments) {
   for (const mxplan::PostOp& op : b.step().post_ops) {
     if (op.kind != mxplan::PostOp::Kind::kBinary) continue;

@@ -45,6 +45,9 @@ class FilledIn {
 bool HasPostOps(const StepBuilder& b, Types types = Types::kOfDst);
 // The same, with operands in float32.
 bool HasFloatPostOps(const StepBuilder& b);
+// The same of a step whose dst is real and whose bias is float32: operands along channels are
+// float32, others have dst's type.
+bool HasRealResult(StepBuilder* b);
 
 // Appends what the binary post-ops read, in the order in which FilledIn asks for it.
 void BindPostOps(const StepBuilder& b, std::vector<MemoryArgument>* arguments);

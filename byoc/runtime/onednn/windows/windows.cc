@@ -88,19 +88,8 @@ bool IsInBlocks(const memory::desc& desc) {
 
 bool HasItsNumbers(StepBuilder* b) {
   const auto type = [&](const char* role) { return b->Desc(role).get_data_type(); };
-  if (type("src") != memory::data_type::bf16 || type("weights") != memory::data_type::bf16) {
-    return false;
-  }
-  if (!IsReal(b->Desc("dst"))) return false;
-  if (b->Has("bias") && type("bias") != memory::data_type::f32) return false;
-  if (b->HasPostOp(mxplan::PostOp::Kind::kDepthwise) || !post_ops::HasPostOps(*b)) return false;
-  const std::vector<PostOp> operators = post_ops::PostOpsOf(*b);
-  for (size_t i = 0; i < operators.size(); ++i) {
-    if (!operators[i].data) continue;
-    const auto wanted = operators[i].per_channel ? memory::data_type::f32 : type("dst");
-    if (b->Desc(b->step().post_ops[i].value).get_data_type() != wanted) return false;
-  }
-  return true;
+  return type("src") == memory::data_type::bf16 && type("weights") == memory::data_type::bf16 &&
+         post_ops::HasRealResult(b);
 }
 
 bool HasItsGeometry(StepBuilder* b) {
