@@ -56,6 +56,7 @@ class AskedProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._hello: dict[str, Any] = {}
         self._lock = threading.Lock()
+        self._closings = 0
 
     @property
     def hello(self) -> Mapping[str, Any]:
@@ -75,8 +76,11 @@ class AskedProcess:
         InternalError : the answer is none of ours.
         """
         line = json.dumps({kind: question}).encode() + b"\n"
+        closings = self._closings
         with self._lock:
             process = self._begun()
+            if self._closings != closings:
+                process.kill()  # closed since: this may be another process than the one that was ended
             answer, late = self._answer(process, line, _ANSWER_SECONDS)
             if not answer.endswith(b"\n"):
                 how = self._ended(process)
@@ -97,8 +101,9 @@ class AskedProcess:
     def close(self) -> None:
         """End the process; the next question begins another one.
 
-        A question on its way ends with the process, since nobody may have time to wait for its answer.
+        Questions asked before end with the process, since nobody may have time to wait for their answers.
         """
+        self._closings += 1
         if not self._lock.acquire(blocking=False):
             process = self._process
             if process is not None:

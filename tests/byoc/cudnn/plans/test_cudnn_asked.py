@@ -144,6 +144,29 @@ def test_closing_does_not_wait_for_a_question(made: AskedProcess) -> None:
     assert answers == [{"error": "cuDNN's planner ended (signal 9) while it was asked", "ended": True}]
 
 
+def test_a_question_that_was_closed_before_it_is_sent_begins_no_other_process(
+    made: AskedProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert made.hello
+    begun = made._begun
+
+    def closed_first() -> subprocess.Popen[bytes]:
+        process = made._process
+        made.close()
+        assert process is not None
+        process.wait()
+        return begun()
+
+    monkeypatch.setattr(made, "_begun", closed_first)
+    assert made.ask("plan", "hang") == {
+        "error": "cuDNN's planner ended (signal 9) while it was asked",
+        "ended": True,
+    }
+    monkeypatch.undo()
+    assert made._process is None
+    assert made.ask("plan", 1)["question"] == 1
+
+
 _WHICH = """
 import ctypes, importlib.util, sys
 spec = importlib.util.spec_from_file_location("serve", sys.argv[1])
