@@ -29,7 +29,7 @@ _FULL, _HIDDEN = 1.6, 0.6
 _FITTED_READ = 33.0
 """GB/s of the machine on which passes over weights were fitted."""
 _UNHIDDEN = 0.25
-"""Of the shorter one of tiles' computing and moving, which alternate too quickly to hide each other."""
+"""Of the shorter one of computing and moving beside tiles, which alternate too quickly to hide each other."""
 _REFERENCE_PENALTY = 50.0
 _TURNED = 3.0
 """Of converting numbers by oneDNN's reorders, where that changes the layout as well."""
@@ -56,11 +56,11 @@ def cost(facts: StepFacts, machine: MachineRates) -> float:
         like = in_float(facts)
         if by_tiles(facts, machine):
             computing = tiles_us(facts, machine)
-            unhidden = _UNHIDDEN * min(computing, machine.moving_us(images))
         elif pairs_by_vectors(facts, machine):
             computing = vectors_share(facts) * computing_us(like, machine) + scattered_us(like, machine)
         else:
             return time_share(facts, machine) * cost(like, machine)
+        unhidden = _UNHIDDEN * min(computing, machine.moving_us(images))
     else:
         computing = computing_us(facts, machine) + scattered_us(facts, machine)
     waiting = (weights_passes(like) - 1.0) / _FITTED_READ

@@ -59,10 +59,7 @@ def by_tiles(facts: StepFacts, machine: MachineRates) -> bool:
 
 
 def pairs_by_vectors(facts: StepFacts, machine: MachineRates) -> bool:
-    """Whether a step's dense products in bfloat16 are by vectors where there are tiles.
-
-    These multiply no faster there than in float32, half as many pairs in a cycle; bytes are half of them.
-    """
+    """Whether a step's dense products in bfloat16 are by vectors where there are tiles."""
     attrs = facts.step.attrs
     if not has_tiles(machine) or facts.dtype("src") != "bfloat16" or facts.info.is_reference:
         return False

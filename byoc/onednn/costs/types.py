@@ -14,6 +14,8 @@ some lose by converting.
     two tensors      0.65        functions of one  0.90                           resampling  1.40
     moved bytes      0.75        attention  0.60: of its products half, of its softmax all; not measured
     attention by tiles 0.30 of several queries: 0.23 of 512 keys, 0.42 of 64
+    products by vectors where there are tiles, whose processors take 1.7 times as long for an instruction on
+    pairs: 1.6; 2.0 of few channels, and 1.3 in groups
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from .tiles import TILES
 FLOAT, SHORT = "float32", "bfloat16"
 _FEW_CHANNELS = 16
 _PRODUCT, _FEW, _DEPTHWISE = 0.50, 0.63, 1.02
+_VECTORS, _VECTORS_OF_FEW, _VECTORS_IN_GROUPS = 1.6, 2.0, 1.3
 _MAX_POOLING, _OWN_MAX_POOLING, _AVERAGE_POOLING = 0.95, 0.65, 1.30
 _RECURRENT, _RECURRENT_OF_SEVERAL = 0.55, 0.75
 _MOVED = 0.75
@@ -100,8 +103,15 @@ def time_share(facts: StepFacts, machine: MachineRates) -> float:
 
 
 def vectors_share(facts: StepFacts) -> float:
-    """Time that products by vectors compute beside tiles, where they are as fast as in float32, of that."""
-    return window_share(facts) if is_own_window(facts.info) else 1.0
+    """Time that products by vectors compute beside tiles, of that in float32: pairs take longer there."""
+    attrs = facts.step.attrs
+    if not isinstance(attrs, ir.Convolution | ir.Deconvolution):
+        return _VECTORS
+    if attrs.groups > 1:
+        return _VECTORS_IN_GROUPS
+    if is_own_window(facts.info):
+        return _VECTORS_OF_FEW * window_share(facts)
+    return _VECTORS_OF_FEW if facts.shape("src")[1] < _FEW_CHANNELS else _VECTORS
 
 
 def _product(facts: StepFacts, machine: MachineRates) -> float:

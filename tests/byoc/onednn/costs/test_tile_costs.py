@@ -9,6 +9,7 @@ from costs_by_hand import info, rates
 
 from tvm_mxplan.byoc.onednn.costs.steps import cost
 from tvm_mxplan.byoc.onednn.costs.tiles import TILES, by_tiles, has_tiles, pairs_by_vectors, tiles_us
+from tvm_mxplan.byoc.onednn.costs.types import vectors_share
 from tvm_mxplan.core.machine import Compute, MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts, operands_of
@@ -20,9 +21,8 @@ WINDOWS, THEIRS = "integers_windows:avx512_amx", "brgconv_1x1:avx512_core_amx"
 def machine() -> MachineRates:
     """With tiles; 1000 cycles of a core in a microsecond on one thread."""
     given = rates()
-    rest = [one for one in given.compute if one.instruction_set != "avx2"]
-    narrow = Compute("float32", "avx2", 32.0)
-    return replace(given, threads=1, compute=(*rest, narrow, Compute("uint8", TILES, 2000.0)))
+    rates_of = (("float32", "avx512", 64.0), ("float32", "avx2", 32.0), ("uint8", TILES, 2000.0))
+    return replace(given, threads=1, compute=tuple(Compute(*one) for one in rates_of))
 
 
 def convolution(
@@ -105,7 +105,7 @@ def test_tiles_are_chosen_for_deep_sums_and_vectors_for_flat_ones() -> None:
     assert cost(convolution(POINT, flat), machine()) > cost(convolution(VECTORS, flat), machine())
 
 
-def test_pairs_by_vectors_gain_bytes_alone() -> None:
+def test_pairs_by_vectors_gain_bytes_and_lose_products() -> None:
     short, wide = ("bfloat16", "bfloat16"), ("float32", "float32")
     kernels = "brgconv_1x1:avx512_core_bf16", "brgconv_1x1:avx512_core"
     deep = [
@@ -114,8 +114,34 @@ def test_pairs_by_vectors_gain_bytes_alone() -> None:
     assert pairs_by_vectors(deep[0], machine()) and not pairs_by_vectors(deep[1], machine())
     assert not pairs_by_vectors(deep[0], rates())
     in_short, in_float = (cost(one, machine()) for one in deep)
-    assert 0.7 < in_short / in_float < 1.0
+    assert 1.3 < in_short / in_float < 1.6
     assert cost(deep[0], rates()) < 0.6 * cost(deep[1], rates())
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (convolution("jit_bf16:avx512_core_bf16", types=("bfloat16", "bfloat16")), 1.6),
+        (convolution("jit_bf16:avx512_core_bf16", (3, 32), window=7, types=("bfloat16", "bfloat16")), 2.0),
+        (
+            convolution("jit_bf16:avx512_core_bf16", (32, 32), window=3, groups=4, types=("bfloat16",) * 2),
+            1.3,
+        ),
+    ],
+)
+def test_shares_of_pairs_by_vectors(made: StepFacts, expected: float) -> None:
+    assert vectors_share(made) == expected
+
+
+def test_what_waits_for_its_images_is_by_tiles() -> None:
+    """Though neither computes as long as its images move."""
+    slow = replace(machine(), levels=tuple(replace(one, read=0.5, copied=0.5) for one in machine().levels))
+    kernels = "brgconv_1x1:avx512_core_amx", "brgconv_1x1:avx512_core_bf16"
+    tiles, vectors = (
+        cost(convolution(one, (64, 256), 224, types=("bfloat16", "bfloat16")), slow) for one in kernels
+    )
+    moving = slow.moving_us(convolution(kernels[0], (64, 256), 224, types=("bfloat16",) * 2).image_bytes)
+    assert moving < tiles < 0.97 * vectors < 2 * moving
 
 
 def test_nothing_takes_no_time_to_multiply() -> None:
