@@ -5,10 +5,10 @@ its time in float32.  Cycles of a core, for each vector of 16 numbers of a resul
 
     step        64 bytes of the left operand by tiles 2.8; the same by vectors of 8-bit integers 9
     finished    sums become results: by our kernel 7.5, by oneDNN's 10.5, by vectors of ours 6.5; in
-                bfloat16 6
+                bfloat16 see ``own_tiles``
     post-op     one more, on integers: by ours 1.5, by oneDNN's 3.5
     copied      windows whose rows are no whole steps, for each pixel: by ours 14, and 1 for each step, as
-                often as 64 channels are multiplied; by oneDNN's 8 on integers, 22 in bfloat16
+                often as 64 channels are multiplied; by oneDNN's 8; in bfloat16 see ``own_tiles``
 
 Read off a Xeon with AMX, one thread, pointwise convolutions of 64 to 2048 channels and windows of 3x3 to 7x7,
 with operands in caches.  A tile has 16 pixels of one line: lines of 7 take as long as if they were of 16.
@@ -25,15 +25,16 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
 from .own_integers import POINTWISE, is_own
+from .own_tiles import copied, finished, is_own_tiles, unfilled
 from .vectors import VECTOR, positions, whole
 
 TILES = "amx"
 """The instruction set, as machines' rates and implementations name it."""
 _STEP_BYTES, _ROWS = 64, 16
 _STEP, _STEP_OF_VECTORS = 2.8, 9.0
-_FINISHED, _FINISHED_THERE, _FINISHED_BY_VECTORS, _FINISHED_SHORT = 7.5, 10.5, 6.5, 6.0
+_FINISHED, _FINISHED_THERE, _FINISHED_BY_VECTORS = 7.5, 10.5, 6.5
 _POST_OP, _POST_OP_THERE = 1.5, 3.5
-_COPIED, _COPIED_STEP, _COPIED_THERE, _COPIED_SHORT = 14.0, 1.0, 8.0, 22.0
+_COPIED, _COPIED_STEP, _COPIED_THERE = 14.0, 1.0, 8.0
 _BYTES = ("uint8", "int8")
 _TYPES = (*_BYTES, "bfloat16")
 
@@ -75,17 +76,17 @@ def tiles_us(facts: StepFacts, machine: MachineRates) -> float:
     channels, pixels = (dst[-1], math.prod(dst[:-1])) if matrix else (dst[1], positions(dst))
     groups = facts.step.attrs.groups if isinstance(facts.step.attrs, ir.Convolution) else 1
     vectors = groups * whole(channels // groups, VECTOR) / VECTOR
-    steps, copied = -(-_depth(facts) // _STEP_BYTES), 0.0
+    steps, copies = -(-_depth(facts) // _STEP_BYTES), 0.0
     if _of_tiles(facts.info):
         cycles = _STEP * steps * _unfilled(facts)
-        cycles += (_FINISHED if is_own(facts) else _FINISHED_THERE) if integers else _FINISHED_SHORT
-        copied = _copied(facts, steps)
+        cycles += (_FINISHED if is_own(facts) else _FINISHED_THERE) if integers else finished(facts)
+        copies = _copied(facts, steps)
     else:
         cycles = _STEP_OF_VECTORS * _depth(facts) / _STEP_BYTES
         cycles += _FINISHED_BY_VECTORS if is_own(facts) else _FINISHED_THERE
     if integers:
         cycles += (_POST_OP if is_own(facts) else _POST_OP_THERE) * len(facts.step.post_ops)
-    return pixels * (vectors * cycles + copied) / machine.cycles_per_us(machine.threads) / machine.threads
+    return pixels * (vectors * cycles + copies) / machine.cycles_per_us(machine.threads) / machine.threads
 
 
 def _of_tiles(info: StepInfo) -> bool:
@@ -112,8 +113,10 @@ def _copied(facts: StepFacts, steps: int) -> float:
     pointwise = rows * math.prod(others) == 1
     if pointwise or _depth(facts) // rows % _STEP_BYTES == 0:
         return 0.0
+    if facts.dtype("src") not in _BYTES:
+        return copied(facts, steps)
     if not is_own(facts):
-        return _COPIED_THERE if facts.dtype("src") in _BYTES else _COPIED_SHORT
+        return _COPIED_THERE
     panels = -(-facts.shape("dst")[1] // (4 * VECTOR))
     return panels * (_COPIED + _COPIED_STEP * steps)
 
@@ -121,6 +124,8 @@ def _copied(facts: StepFacts, steps: int) -> float:
 def _unfilled(facts: StepFacts) -> float:
     """The time of tiles of which lines fill a part, as a multiple of that of full ones."""
     attrs, dst = facts.step.attrs, facts.shape("dst")
+    if is_own_tiles(facts.info):
+        return unfilled(facts, _ROWS)
     if not isinstance(attrs, ir.Convolution) or not is_own(facts):
         rows = positions(dst) if isinstance(attrs, ir.Convolution) else math.prod(dst[:-1])
         return whole(rows, _ROWS) / max(rows, 1)

@@ -31,6 +31,7 @@ from tvm_mxplan.core.step_facts import StepFacts
 from . import integers
 from .own_depthwise import depthwise_share, in_float_of_depthwise, is_own_depthwise
 from .own_maxima import MAXIMA
+from .own_tiles import is_own_tiles, theirs_of_tiles
 from .own_windows import is_own_window, theirs_of_windows, window_share
 from .tiles import TILES
 
@@ -75,6 +76,8 @@ def in_float(facts: StepFacts) -> StepFacts:
         info = theirs_of_windows(info)
     elif is_own_depthwise(info):
         info = in_float_of_depthwise(info)
+    elif is_own_tiles(info):
+        info = theirs_of_tiles(info)
     return replace(facts, program=replace(single, values=values), step=single.steps[0], info=info)
 
 

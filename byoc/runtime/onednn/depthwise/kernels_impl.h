@@ -19,7 +19,7 @@
 #include <cstdint>
 
 #include "onednn/depthwise/kernels.h"
-#include "onednn/post_ops/apply_impl.h"
+#include "onednn/post_ops/short_functions_impl.h"
 #include "onednn/vectors/counts_impl.h"
 #include "onednn/vectors/numbers_impl.h"
 
@@ -169,20 +169,26 @@ struct Panel {
 
   // --- results
 
+  // A post-op on some pixels from `at` on: what it is, is asked once for them.
   template <typename Dst>
-  MXPLAN_INLINE void Apply(Vec x, int64_t v, Dst* dst, int64_t at) const {
-    for (int i = 0; i < output.post_op_count; ++i) {
-      const PostOp& op = output.post_ops[i];
-      Vec other{};
-      if (op.code == PostOp::Code::kSum) other = OfChannels(dst + at, v);
-      if (op.data && op.per_channel) {
-        other = OfChannels(op.data + channel, v);
-      } else if (op.data) {
-        other = OfChannels(reinterpret_cast<const Dst*>(op.data) + at, v);
+  MXPLAN_INLINE void Apply(const PostOp& op, Sums* sums, int64_t pixels, int64_t at) const {
+    WithCode(op.code, [&](auto code) __attribute__((always_inline)) {
+      const bool is_sum = code() == PostOp::Code::kSum;
+      const void* like_dst = is_sum ? product.dst : op.data;
+      for (int64_t p = 0; p < pixels; ++p) {
+#pragma GCC unroll 2
+        for (int64_t v = 0; v < kVectors; ++v) {
+          Vec other{};
+          if constexpr (post_ops::HasOperand(code())) {
+            other =
+                op.per_channel && !is_sum
+                    ? OfChannels(op.data + channel, v)
+                    : OfChannels(static_cast<const Dst*>(like_dst) + at + p * product.channels, v);
+          }
+          sums[p][v] = ApplyFor<code(), Dst>(op, sums[p][v], other);
+        }
       }
-      x = mxplan::Apply(op, x, other);
-    }
-    Put(dst + at, v, x);
+    });
   }
 
   // Post-ops that cut at both ends; what is no number stays.  `at` counts numbers of dst.
@@ -210,9 +216,12 @@ struct Panel {
   __attribute__((noinline)) void Finish(Sums* sums, int64_t pixels, int64_t at) const {
     auto* dst = static_cast<Dst*>(product.dst);
     if (product.is_cut) return Cut(sums, pixels, dst + at);
+    for (int64_t p = 0; p < pixels; ++p) BringTogether(sums[p]);
+    for (int i = 0; i < output.post_op_count; ++i) {
+      Apply<Dst>(output.post_ops[i], sums, pixels, at);
+    }
     for (int64_t p = 0; p < pixels; ++p, at += product.channels) {
-      BringTogether(sums[p]);
-      for (int64_t v = 0; v < kVectors; ++v) Apply(sums[p][v], v, dst, at);
+      for (int64_t v = 0; v < kVectors; ++v) Put(dst + at, v, sums[p][v]);
     }
   }
 

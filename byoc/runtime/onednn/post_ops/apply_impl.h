@@ -3,6 +3,8 @@
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_APPLY_IMPL_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_POST_OPS_APPLY_IMPL_H_
 
+#include <type_traits>
+
 #include "onednn/post_ops/codes.h"
 #include "onednn/vectors/lanes_impl.h"
 
@@ -140,6 +142,52 @@ MXPLAN_INLINE Vec Apply(const PostOp& op, Vec x, Vec other) {
       return x * NormalUpTo(x);
   }
   return x;
+}
+
+// Calls run(code) with the code of a post-op as a constant.
+template <typename Run>
+MXPLAN_INLINE void WithCode(PostOp::Code code, const Run& run) {
+  using Code = PostOp::Code;
+  switch (code) {
+    case Code::kRelu:
+      return run(std::integral_constant<Code, Code::kRelu>());
+    case Code::kLeakyRelu:
+      return run(std::integral_constant<Code, Code::kLeakyRelu>());
+    case Code::kClip:
+      return run(std::integral_constant<Code, Code::kClip>());
+    case Code::kRound:
+      return run(std::integral_constant<Code, Code::kRound>());
+    case Code::kLinear:
+      return run(std::integral_constant<Code, Code::kLinear>());
+    case Code::kSum:
+      return run(std::integral_constant<Code, Code::kSum>());
+    case Code::kAdd:
+      return run(std::integral_constant<Code, Code::kAdd>());
+    case Code::kSub:
+      return run(std::integral_constant<Code, Code::kSub>());
+    case Code::kMul:
+      return run(std::integral_constant<Code, Code::kMul>());
+    case Code::kDiv:
+      return run(std::integral_constant<Code, Code::kDiv>());
+    case Code::kMin:
+      return run(std::integral_constant<Code, Code::kMin>());
+    case Code::kMax:
+      return run(std::integral_constant<Code, Code::kMax>());
+    case Code::kLogistic:
+      return run(std::integral_constant<Code, Code::kLogistic>());
+    case Code::kSwish:
+      return run(std::integral_constant<Code, Code::kSwish>());
+    case Code::kTanh:
+      return run(std::integral_constant<Code, Code::kTanh>());
+    case Code::kHardSigmoid:
+      return run(std::integral_constant<Code, Code::kHardSigmoid>());
+    case Code::kHardSwish:
+      return run(std::integral_constant<Code, Code::kHardSwish>());
+    case Code::kGeluTanh:
+      return run(std::integral_constant<Code, Code::kGeluTanh>());
+    case Code::kGeluErf:
+      return run(std::integral_constant<Code, Code::kGeluErf>());
+  }
 }
 
 }  // namespace

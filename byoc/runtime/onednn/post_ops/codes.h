@@ -37,6 +37,11 @@ struct PostOp {
   Number number = Number::kFloat;  // of `data`
 };
 
+// Of a code between two others: those that read one more number.
+constexpr bool HasOperand(PostOp::Code code) {
+  return code >= PostOp::Code::kSum && code <= PostOp::Code::kMax;
+}
+
 struct Output {
   const float* bias = nullptr;  // none: null
   const PostOp* post_ops = nullptr;

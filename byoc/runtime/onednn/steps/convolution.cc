@@ -12,6 +12,7 @@
 #include "onednn/integers/integers.h"
 #include "onednn/row_product/row_product.h"
 #include "onednn/steps/builders.h"
+#include "onednn/tiles/tiles.h"
 #include "onednn/windows/windows.h"
 #include "onednn/winograd/winograd.h"
 
@@ -218,6 +219,7 @@ void BuildConvolution(StepBuilder* b) {
   if ((preferred.empty() || preferred == kRowProduct) && IsOnePixel(b)) return BuildOnePixel(b);
   const std::vector<std::string> narrow = grouped::NamesFor(b), integers = integers::NamesFor(b);
   const std::vector<std::string> few = windows::NamesFor(b), single = depthwise::NamesFor(b);
+  const std::vector<std::string> tiles = tiles::NamesFor(b);
   auto wants = [&](const std::vector<std::string>& own) {
     return std::find(own.begin(), own.end(), preferred) != own.end() && !b->Refuses(preferred);
   };
@@ -229,8 +231,9 @@ void BuildConvolution(StepBuilder* b) {
   const bool first = preferred.empty() && !single.empty() && !b->Refuses(single.front());
   if (first || wants(single)) return depthwise::Build(b, single.front());
   if (wants(few)) return windows::Build(b, preferred);
+  if (wants(tiles)) return tiles::Build(b, preferred);
   b->Prefer(preferred);
-  for (const auto* own : {&narrow, &integers, &few, &single}) {
+  for (const auto* own : {&narrow, &integers, &few, &single, &tiles}) {
     for (const std::string& name : *own) b->OfferAlternative(name);
   }
   if (IsDepthwiseOnLines(b)) return BuildDepthwiseOnLines(b);

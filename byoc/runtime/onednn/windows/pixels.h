@@ -1,0 +1,47 @@
+// Where src has what the pixels of a dense product are made of.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINDOWS_PIXELS_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINDOWS_PIXELS_H_
+
+#include <cstdint>
+
+#include "onednn/builder/step_builder.h"
+#include "onednn/windows/bands.h"
+
+namespace mxplan {
+
+// Pixels of dst are counted through all images.  Those of a line stand at one distance in src;
+// where all do, they are one line.  A row of a window is `depth` bytes that follow each other in
+// src, with channels last: those of its pixels.
+struct Pixels {
+  int64_t rows = 1;                                    // of a window
+  int64_t depth = 0;                                   // bytes of a row
+  int64_t src_row = 0;                                 // bytes from a row of a window to the next
+  int64_t src_pixel = 0, src_line = 0, src_image = 0;  // bytes from one to the next that is used
+  int64_t line = 0;                                    // pixels
+  int64_t lines = 0;                                   // of an image
+  int64_t first_line = 0;                              // that src begins with
+
+  // Bytes from the beginning of src.
+  int64_t LineAt(int64_t line) const {
+    const int64_t there = line - first_line;
+    return there / lines * src_image + there % lines * src_line;
+  }
+};
+
+// How a convolution over all channels, with channels last at both ends, reads images.
+enum class Reach : uint8_t { kNone, kPixel, kWindow };
+Reach ReachOf(StepBuilder* b);
+
+// The extents of dst along all but its channels.
+int64_t PixelsOfDst(StepBuilder* b);
+
+// Numbers of src have `item` bytes.
+Pixels SinglePixels(StepBuilder* b, int64_t item);
+// Out of copies of bands.
+Pixels WindowPixels(StepBuilder* b, const Bands& bands, int64_t item);
+// `rows` that are one line, of so many numbers each.
+Pixels RowPixels(int64_t rows, int64_t numbers, int64_t item);
+
+}  // namespace mxplan
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINDOWS_PIXELS_H_
