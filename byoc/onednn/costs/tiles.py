@@ -11,7 +11,7 @@ its time in float32.  Cycles of a core, for each vector of 16 numbers of a resul
                 often as 64 channels are multiplied; by oneDNN's 8; in bfloat16 see ``own_tiles``
 
 Read off a Xeon with AMX, one thread, pointwise convolutions of 64 to 2048 channels and windows of 3x3 to 7x7,
-with operands in caches.  A tile has 16 pixels of one line: lines of 7 take as long as if they were of 16.
+with operands in caches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
-from .own_integers import POINTWISE, is_own
+from .own_integers import is_own
 from .own_tiles import copied, finished, is_own_tiles, unfilled
 from .vectors import VECTOR, positions, whole
 
@@ -122,14 +122,9 @@ def _copied(facts: StepFacts, steps: int) -> float:
 
 
 def _unfilled(facts: StepFacts) -> float:
-    """The time of tiles of which lines fill a part, as a multiple of that of full ones."""
-    attrs, dst = facts.step.attrs, facts.shape("dst")
-    if is_own_tiles(facts.info):
+    """The time of tiles that rows do not fill, as a multiple of that of full ones."""
+    if is_own(facts) or is_own_tiles(facts.info):
         return unfilled(facts, _ROWS)
-    if not isinstance(attrs, ir.Convolution) or not is_own(facts):
-        rows = positions(dst) if isinstance(attrs, ir.Convolution) else math.prod(dst[:-1])
-        return whole(rows, _ROWS) / max(rows, 1)
-    line = dst[3]
-    if facts.info.family == POINTWISE and attrs.strides == (1, 1):
-        line = positions(dst)
-    return whole(line, _ROWS) / max(line, 1)
+    dst = facts.shape("dst")
+    rows = positions(dst) if isinstance(facts.step.attrs, ir.Convolution) else math.prod(dst[:-1])
+    return whole(rows, _ROWS) / max(rows, 1)

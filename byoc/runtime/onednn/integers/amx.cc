@@ -11,7 +11,7 @@
 #define MXPLAN_LANES 16
 #include "onednn/integers/avx512_vnni_impl.h"
 // Behind what they work with.
-#include "onednn/amx/amx_impl.h"
+#include "onednn/amx/groups_impl.h"
 #include "onednn/integers/result_impl.h"
 // Behind what they work on.
 #include "onednn/integers/panels_impl.h"
@@ -33,32 +33,6 @@ struct OfSigned {
   static void HighNext() { _tile_dpbssd(3, 5, 7); }
 };
 
-// Whole steps of a window's rows are read where they stand.  Otherwise the rows of a window are
-// copied one behind the other, or what is left of its only one is.
-amx::Steps StepsOf(const Dense& product) {
-  amx::Steps steps;
-  const int64_t whole = product.depth / amx::kStep, rest = product.depth % amx::kStep;
-  if (product.rows == 1 && whole == 0 && rest % kFour == 0) {
-    steps.of_group = 1;
-    steps.width = rest;
-  } else if (product.rows == 1 || rest == 0) {
-    steps.groups = product.rows;
-    steps.group = product.src_row;
-    steps.of_group = whole;
-    steps.copied = rest > 0 ? 1 : 0;
-  } else {
-    steps.groups = 0;
-    steps.copied = (product.rows * product.depth + amx::kStep - 1) / amx::kStep;
-  }
-  return steps;
-}
-
-// One step more, which the last copy may reach into.
-int64_t Copies(const Dense& product) {
-  const int64_t copied = StepsOf(product).copied;
-  return copied > 0 ? (amx::kMostRows * copied + 1) * amx::kStep : 0;
-}
-
 template <int kVectors>
 struct PanelOfTiles {
   const Dense& product;
@@ -66,7 +40,6 @@ struct PanelOfTiles {
   Panel<kVectors> panel;
   Residual residual;
   WeightsAhead ahead;
-  amx::Steps steps;
   amx::Tiles tiles;
   Ints start[kVectors];
   // Those that are multiplied, and those before them, which meanwhile become results.
@@ -77,62 +50,37 @@ struct PanelOfTiles {
         weights(reinterpret_cast<const uint8_t*>(p.weights) + first / kLane * p.weights_block),
         panel(p.result, first, count, p.rows * p.depth),
         residual(p.result),
-        ahead(next),
-        steps(StepsOf(p)) {
+        ahead(next) {
     const auto* from = reinterpret_cast<const int8_t*>(weights);
     Start(p, Weights<kVectors>{from, p.weights_block}, p.src.zero, start);
-    steps.copies = p.scratch;
-  }
-
-  // Pixels from `at` on that stand at one distance, as many as a tile has rows for, or all parts
-  // of a line about the same number.
-  MXPLAN_INLINE int64_t Span(int64_t at, int64_t end, const uint8_t** from) const {
-    const int64_t line = at / product.line, there = at % product.line;
-    const int64_t image_line = line - product.first_line;
-    *from = product.src.data + image_line / product.lines * product.src_image +
-            image_line % product.lines * product.src_line + there * product.src_pixel;
-    const int64_t count = std::min(product.line - there, end - at);
-    const int64_t parts = (count + amx::kTileRows - 1) / amx::kTileRows;
-    return (count + parts - 1) / parts;
-  }
-
-  void CopyPixel(const uint8_t* from, uint8_t* to) const {
-    const int64_t read = steps.groups > 0 ? steps.of_group * amx::kStep : 0;
-    _mm512_storeu_si512(to + (steps.copied - 1) * amx::kStep, _mm512_setzero_si512());
-    for (int64_t row = 0; row < product.rows; ++row) {
-      to = amx::Copy(from + row * product.src_row + read, product.depth - read, to);
-    }
   }
 
   template <typename Product, bool kPlain>
   inline void Lines(int64_t begin, int64_t end) {
-    amx::Rows rows;
-    rows.stride = product.src_pixel;
-    const int64_t pixel = product.result.pixel;
-    int64_t before = 0;  // pixels
+    amx::Groups all(product, product.src.data, begin, end, product.scratch);
+    amx::Group groups[2];
     int turn = 0;
-    for (int64_t at = begin; at < end; turn ^= 1) {
-      int64_t taken = 0;
-      for (int half = 0; half < 2; ++half) {
-        rows.count[half] = at + taken < end ? Span(at + taken, end, &rows.from[half]) : 0;
-        taken += rows.count[half];
-      }
+    for (; all.Take(1, &groups[turn]) > 0; turn ^= 1) {
+      const amx::Group& group = groups[turn];
       ahead.Ask();
-      if (steps.copied > 0) CopyRows(rows);
-      amx::Multiply<Product, kVectors>(&tiles, rows, steps, weights, product.weights_block, start,
-                                       sums[turn]);
-      Finish<kPlain>(sums[turn ^ 1], before, (at - before) * pixel + panel.channel);
-      before = taken;
-      at += taken;
+      amx::Multiply<Product, kVectors>(&tiles, group.rows, group.steps, weights,
+                                       product.weights_block, start, sums[turn]);
+      FinishGroup<kPlain>(groups[turn ^ 1], sums[turn ^ 1]);
     }
-    Finish<kPlain>(sums[turn ^ 1], before, (end - before) * pixel + panel.channel);
+    FinishGroup<kPlain>(groups[turn ^ 1], sums[turn ^ 1]);
   }
 
-  __attribute__((noinline)) void CopyRows(const amx::Rows& rows) const {
-    uint8_t* to = product.scratch;
-    for (int half = 0; half < 2; ++half) {
-      for (int64_t row = 0; row < rows.count[half]; ++row, to += steps.copied * amx::kStep) {
-        CopyPixel(rows.from[half] + row * rows.stride, to);
+  // Rows that are pixels side by side are finished together.
+  template <bool kPlain>
+  MXPLAN_INLINE void FinishGroup(const amx::Group& group, const Ints* all) const {
+    for (int64_t row = 0, end = 0; row < group.count; row = end) {
+      const int64_t first = group.pixels[row];
+      for (end = row + 1; end < group.count && group.pixels[end] == first + (end - row);) ++end;
+      if (first == amx::kNone) {
+        end = row + 1;
+      } else {
+        Finish<kPlain>(all + row * kVectors, end - row,
+                       first * product.result.pixel + panel.channel);
       }
     }
   }
@@ -205,6 +153,9 @@ void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t channel,
 
 }  // namespace
 
-DenseKernel AmxDense() { return {"avx512_amx", kNumbers, nullptr, RunDense, Copies}; }
+DenseKernel AmxDense() {
+  return {"avx512_amx", kNumbers, nullptr, RunDense,
+          [](const Dense& product) { return amx::Groups::CopiesOf(product); }};
+}
 
 }  // namespace mxplan::integers

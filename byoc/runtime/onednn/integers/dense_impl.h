@@ -100,9 +100,7 @@ struct PanelOfPixels {
     while (begin < end) {
       const int64_t line = begin / product.line, at = begin % product.line;
       const int64_t count = std::min(product.line - at, end - begin);
-      const int64_t there = line - product.first_line;
-      const uint8_t* src = product.src.data + there / product.lines * product.src_image +
-                           there % product.lines * product.src_line + at * product.src_pixel;
+      const uint8_t* src = product.src.data + product.LineAt(line) + at * product.src_pixel;
       const int64_t dst = begin * product.result.pixel + panel.channel;
       InParts<kPixels>(count, [&](auto pixels, int64_t first) {
         Some<pixels, kSigned, kPlain>(src + first * product.src_pixel,

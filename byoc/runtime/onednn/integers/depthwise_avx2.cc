@@ -166,7 +166,7 @@ class Image {
 
   // A row of dst of one panel's channels.
   void RunRow(int64_t panel, int64_t row) const {
-    const uint8_t* rows[kMostRows];
+    const uint8_t* rows[kMostWindowRows];
     for (int64_t y = 0; y < g_.rows; ++y) {
       rows[y] = Row(row * g_.stride_y - g_.top + y) + panel * kChannels * kFour;
     }

@@ -22,7 +22,6 @@ using dnnl::memory;
 
 // Less is multiplied before another thread would have been woken.
 constexpr int64_t kProductsOfThread = 1 << 20;
-constexpr int64_t kMostStride = 8;
 
 // --- what kernels take --------------------------------------------------------------------------
 
@@ -60,32 +59,16 @@ bool HasItsNumbers(StepBuilder* b) {
 enum class Kind : uint8_t { kNone, kPointwise, kWindows, kDepthwise, kRows };
 
 Kind KindOf(StepBuilder* b) {
-  const Dims& src = b->Get("src").dims;
-  const Dims& weights = b->Get("weights").dims;
-  const Dims& dst = b->Get("dst").dims;
-  if (src.size() != 4 || dst.size() != 4 || !b->IsConstant("weights")) return Kind::kNone;
-  if (b->Desc("weights").get_inner_nblks() != 0) return Kind::kNone;
-  for (int64_t extent : {src[0], src[1], dst[1], dst[2], dst[3]}) {
-    if (extent == 0) return Kind::kNone;
-  }
-  if (!IsChannelsLast(b->Desc("src")) || !IsChannelsLast(b->Desc("dst"))) return Kind::kNone;
-  const Dims &strides = b->Integers("strides", 2, 1), &dilation = b->Integers("dilation", 2, 1);
-  const Dims& padding = b->Integers("padding", 4, 0);
-  const int64_t groups = b->Integer("groups");
-  const bool dense = groups == 1 && weights.size() == 4;
-  if (dense && weights[2] == 1 && weights[3] == 1 &&
-      std::all_of(padding.begin(), padding.end(), [](int64_t p) { return p == 0; })) {
-    return Kind::kPointwise;
-  }
-  if (!dense && (groups != src[1] || groups != dst[1] || weights.size() != 5)) return Kind::kNone;
-  for (size_t axis = 0; axis < 2; ++axis) {
-    const int64_t window = weights[weights.size() - 2 + axis];
-    if (window > kMostRows || strides[axis] > kMostStride || dilation[axis] != 1 ||
-        padding[axis] >= window || padding[2 + axis] >= window) {
+  switch (ReachOf(b)) {
+    case Reach::kPixel:
+      return Kind::kPointwise;
+    case Reach::kWindow:
+      return Kind::kWindows;
+    case Reach::kWindowOfChannel:
+      return Kind::kDepthwise;
+    default:
       return Kind::kNone;
-    }
   }
-  return dense ? Kind::kWindows : Kind::kDepthwise;
 }
 
 // True where there is no instruction that adds up products of bytes exactly.
@@ -202,49 +185,30 @@ void BuildPixels(StepBuilder* b, Kind kind, const DenseKernel& kernel, Dense pro
 }
 
 void BuildPointwise(StepBuilder* b, const DenseKernel& kernel) {
-  const Dims &src = b->Get("src").dims, &dst = b->Get("dst").dims;
-  const Dims& strides = b->Integers("strides", 2, 1);
-  Dense product;
-  product.src_pixel = strides[1] * src[1];
-  product.src_line = strides[0] * src[1] * src[3];
-  product.src_image = src[1] * src[2] * src[3];
-  product.line = dst[3];
-  product.lines = dst[2];
-  const int64_t pixels = dst[0] * dst[2] * dst[3];
-  if (strides[0] == 1 && strides[1] == 1) {  // pixels of all images are one line
-    product.line = pixels;
-    product.lines = 1;
-  }
+  const Dense product(SinglePixels(b, 1));
   const memory::desc filters = MakeDesc(b->Get("weights").dims, memory::data_type::s8, "abcd");
-  BuildPixels(b, Kind::kPointwise, kernel, product, src[1], pixels, filters);
+  BuildPixels(b, Kind::kPointwise, kernel, product, b->Get("src").dims[1], PixelsOfDst(b), filters);
 }
 
 void BuildWindows(StepBuilder* b, const DenseKernel& kernel) {
   const Dims &src = b->Get("src").dims, &dst = b->Get("dst").dims;
   const Dims& window = b->Get("weights").dims;
-  const Dims& strides = b->Integers("strides", 2, 1);
   const int64_t row = window[3] * src[1];  // numbers of a window's
   const int64_t item = ItemOf(kernel);
-  Dense product;
-  product.rows = window[2];
+  Bands bands = BandsOf(b, 1);
+  bands.most = std::max<int64_t>(bands.most / item, 1);
+  Dense product(WindowPixels(b, bands, 1));
   product.channels = dst[1];
+  for (int64_t* bytes : {&product.src_row, &product.src_pixel, &product.src_line}) *bytes *= item;
   if (kernel.copies) {
-    product.depth = row;
     product.weights_block = FilledUp(product.rows * row, kTileDepth) * kLane;
   } else {
     product.depth = FilledUp(row * item, kFour);  // behind a row weights are 0
     product.weights_row = product.depth / item * kLane;
     product.weights_block = product.rows * product.weights_row;
   }
-  product.src_pixel = strides[1] * src[1] * item;
-  product.line = dst[3];
-  Bands bands = BandsOf(b, 1);
-  bands.most = std::max<int64_t>(bands.most / item, 1);
-  product.src_row = bands.padded_row * item;
-  product.src_line = bands.stride * product.src_row;
   const int64_t scratch = BandScratch(bands, product, kernel);
-  const int64_t pixels = dst[0] * dst[2] * dst[3];
-  const int threads = ThreadsFor(pixels * product.rows * row * product.channels);
+  const int threads = ThreadsFor(PixelsOfDst(b) * product.rows * row * product.channels);
   // Filters as rows of windows: [channels, rows, numbers of a row], or these behind each other.
   const Dims all = {dst[1], product.rows * row}, seen = {dst[1], row, product.rows};
   const auto filters = [&](const char* tag, const char* of_rows) {
@@ -335,10 +299,7 @@ void BuildRows(StepBuilder* b, const memory::desc& filters) {
   int64_t numbers = 1;
   for (int64_t extent : filters.get_dims()) numbers *= extent;
   numbers /= dst[1];
-  Dense product;
-  product.src_pixel = numbers;
-  product.line = dst[0];
-  product.lines = 1;
+  const Dense product(RowPixels(dst[0], numbers, 1));
   BuildPixels(b, Kind::kRows, Avx2Dense(), product, numbers, dst[0], filters);
 }
 

@@ -15,13 +15,13 @@
 
 #include "onednn/numbers.h"
 #include "onednn/post_ops/codes.h"
+#include "onednn/windows/pixel_geometry.h"
 
 namespace mxplan::integers {
 
 constexpr int64_t kFour = 4;    // bytes of src that a lane multiplies: of four numbers, or of two
 constexpr int64_t kLane = 16;   // channels in a block of weights
 constexpr int64_t kPanel = 64;  // channels of a panel, at most
-constexpr int64_t kMostRows = 16;  // of a window
 constexpr int64_t kTileDepth = 64;
 
 using post_ops::PostOp;
@@ -45,22 +45,15 @@ struct Source {
   int32_t zero = 0;  // the integer that stands for 0
 };
 
-// Pixels of dst are counted through all images.  Those of a line stand at one distance in src;
-// where all do, they are one line.  A row of a window is `depth` bytes that follow each other in
-// src, with channels last: those of its pixels.  Weights have as many numbers for each word of src.
-struct Dense {
+// Weights have as many numbers for each word of src.
+struct Dense : PixelGeometry {
+  explicit Dense(const PixelGeometry& geometry) : PixelGeometry(geometry) {}
   Source src;
   const int8_t* weights =
       nullptr;  // [blocks of kLane channels][rows][depth / kFour][kLane][numbers]
   int64_t weights_block = 0, weights_row = 0;  // bytes of each
-  int64_t rows = 1;                            // of a window
-  int64_t depth = 0, channels = 0;
-  int64_t src_row = 0;                                 // bytes from a row of a window to the next
-  int64_t src_pixel = 0, src_line = 0, src_image = 0;  // bytes from one to the next that is used
-  int64_t line = 0;                                    // pixels
-  int64_t lines = 0;                                   // of an image
-  int64_t first_line = 0;                              // that src begins with
-  uint8_t* scratch = nullptr;                          // of this thread, for copies
+  int64_t channels = 0;
+  uint8_t* scratch = nullptr;  // of this thread, for copies
   Result result;
 };
 

@@ -151,8 +151,7 @@ class PixelsStage final : public IntegerStage {
 
   void WidenPixel(const Dense& product, int64_t pixel, uint8_t* to) const {
     const int64_t line = pixel / product.line, at = pixel % product.line;
-    const uint8_t* from = product.src.data + line / product.lines * product.src_image +
-                          line % product.lines * product.src_line + at * product.src_pixel;
+    const uint8_t* from = product.src.data + product.LineAt(line) + at * product.src_pixel;
     kernel_.widen(product.src, from, pixels_.numbers, reinterpret_cast<int16_t*>(to));
   }
 

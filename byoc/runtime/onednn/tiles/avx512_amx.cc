@@ -162,7 +162,7 @@ struct Panel {
 void RunPart(const Product& product, const Output& output, const Part& part) {
   amx::Tiles tiles;
   amx::Group groups[kMostGroups];
-  amx::Groups all(product.pixels, product.src, part.begin, part.end, product.scratch);
+  amx::Groups all(product.geometry, product.src, part.begin, part.end, product.scratch);
   const int64_t together = GroupsTogether(product);
   constexpr int64_t kPair = kVectorsOfPair * kLanes;
   while (const int64_t taken = all.Take(together, groups)) {
@@ -180,7 +180,7 @@ void RunPart(const Product& product, const Output& output, const Part& part) {
 }
 
 int64_t Scratch(const Product& product) {
-  return GroupsTogether(product) * amx::Groups::CopiesOf(product.pixels);
+  return GroupsTogether(product) * amx::Groups::CopiesOf(product.geometry);
 }
 
 }  // namespace

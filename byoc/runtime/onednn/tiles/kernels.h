@@ -12,7 +12,7 @@
 
 #include "onednn/numbers.h"
 #include "onednn/post_ops/codes.h"
-#include "onednn/windows/pixels.h"
+#include "onednn/windows/pixel_geometry.h"
 
 namespace mxplan::tiles {
 
@@ -23,7 +23,7 @@ constexpr int64_t kBlock = 16;      // channels whose weights stand together
 constexpr int64_t kStepBytes = 64;  // of src, up to which weights are filled up
 
 struct Product {
-  Pixels pixels;
+  PixelGeometry geometry;
   const uint8_t* src = nullptr;
   const uint8_t* weights = nullptr;  // [blocks][steps][pairs of a step][kBlock][two]
   int64_t weights_block = 0;         // bytes
@@ -36,7 +36,7 @@ struct Product {
   float least = 0, most = 0;
 };
 
-// Pixels of dst, and channels from a block's first one on.
+// PixelGeometry of dst, and channels from a block's first one on.
 struct Part {
   int64_t begin = 0, end = 0;
   int64_t channel = 0, end_channel = 0;

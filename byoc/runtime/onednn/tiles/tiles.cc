@@ -15,7 +15,7 @@
 #include "onednn/post_ops/post_ops.h"
 #include "onednn/tiles/kernels.h"
 #include "onednn/windows/bands.h"
-#include "onednn/windows/pixels.h"
+#include "onednn/windows/pixel_geometry.h"
 
 namespace mxplan::tiles {
 namespace {
@@ -89,14 +89,14 @@ class TilesStage final : public MemoryStage {
     Product product = whole;
     product.src = whole.scratch;
     product.scratch = whole.scratch + AlignUp(bands_->bytes());
-    Pixels& pixels = product.pixels;
+    PixelGeometry& geometry = product.geometry;
     const int64_t all = bands_->images * bands_->lines, end = all * (thread + 1) / threads;
-    for (int64_t line = all * thread / threads; line < end; line += pixels.lines) {
-      pixels.first_line = line;
-      pixels.lines = bands_->LinesFrom(line, end);
-      CopyBand(*bands_, whole.src, line, pixels.lines, 0, whole.scratch);
-      part.begin = line * pixels.line;
-      part.end = (line + pixels.lines) * pixels.line;
+    for (int64_t line = all * thread / threads; line < end; line += geometry.lines) {
+      geometry.first_line = line;
+      geometry.lines = bands_->LinesFrom(line, end);
+      CopyBand(*bands_, whole.src, line, geometry.lines, 0, whole.scratch);
+      part.begin = line * geometry.line;
+      part.end = (line + geometry.lines) * geometry.line;
       kernel_.run(product, output, part);
     }
   }
@@ -167,10 +167,9 @@ void BuildProduct(StepBuilder* b, Product product, int64_t pixels, std::optional
 }  // namespace
 
 std::vector<std::string> NamesFor(StepBuilder* b) {
-  if (!HasIsa(dnnl::cpu_isa::avx512_core_amx) || !b->IsConstant("weights")) return {};
-  if (b->Desc("weights").get_inner_nblks() != 0) return {};
+  if (!HasIsa(dnnl::cpu_isa::avx512_core_amx)) return {};
   const Reach reach = ReachOf(b);
-  if (reach == Reach::kNone || !HasItsNumbers(b)) return {};
+  if ((reach != Reach::kPixel && reach != Reach::kWindow) || !HasItsNumbers(b)) return {};
   return {NameOf(reach)};
 }
 
@@ -179,12 +178,12 @@ void Build(StepBuilder* b, const std::string& name) {
   Product product;
   const int64_t pixels = PixelsOfDst(b), numbers = filter[1] * filter[2] * filter[3];
   if (ReachOf(b) == Reach::kPixel) {
-    product.pixels = SinglePixels(b, kItem);
+    product.geometry = SinglePixels(b, kItem);
     const memory::desc filters = MakeDesc(filter, memory::data_type::bf16, "abcd");
     return BuildProduct(b, product, pixels, {}, numbers, filters, name);
   }
   const Bands bands = BandsOf(b, kItem);
-  product.pixels = WindowPixels(b, bands, kItem);
+  product.geometry = WindowPixels(b, bands, kItem);
   const memory::desc filters = MakeDesc(filter, memory::data_type::bf16, "acdb");
   BuildProduct(b, product, pixels, bands, numbers, filters, name);
 }

@@ -7,15 +7,17 @@ from dataclasses import replace
 import pytest
 from costs_by_hand import info, rates
 
+from tvm_mxplan.byoc.onednn.costs.own_tiles import is_own_tiles
 from tvm_mxplan.byoc.onednn.costs.steps import cost
 from tvm_mxplan.byoc.onednn.costs.tiles import TILES, by_tiles, has_tiles, pairs_by_vectors, tiles_us
-from tvm_mxplan.byoc.onednn.costs.types import vectors_share
+from tvm_mxplan.byoc.onednn.costs.types import in_float, vectors_share
 from tvm_mxplan.core.machine import Compute, MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts, operands_of
 
 POINT, VECTORS = "integers_1x1:avx512_amx", "integers_1x1:avx512_vnni"
 WINDOWS, THEIRS = "integers_windows:avx512_amx", "brgconv_1x1:avx512_core_amx"
+SHORT_POINT, SHORT_WINDOWS = "tiles_1x1:avx512_amx", "tiles_windows:avx512_amx"
 
 
 def machine() -> MachineRates:
@@ -50,6 +52,19 @@ def convolution(
     return StepFacts(ir.Program("p", values, (step,)), step, layouts, info(implementation))
 
 
+def short(
+    implementation: str,
+    channels: tuple[int, int] = (64, 64),
+    size: int = 16,
+    window: int = 1,
+    functions: tuple[str, ...] = (),
+) -> StepFacts:
+    """In bfloat16, with functions behind."""
+    made = convolution(implementation, channels, size, window, types=("bfloat16", "bfloat16"))
+    post_ops = tuple(ir.EltwisePostOp(one, 1.0, 0.0) for one in functions)
+    return replace(made, step=replace(made.step, post_ops=post_ops))
+
+
 @pytest.mark.parametrize(
     ("made", "cycles"),
     [
@@ -59,7 +74,8 @@ def convolution(
         (convolution(THEIRS, post_ops=4), 2.8 + 10.5 + 14.0),
         (convolution(VECTORS, (256, 64)), 4 * 9.0 + 6.5),
         (convolution(WINDOWS, window=3), 9 * 2.8 + 7.5),
-        (convolution(WINDOWS, window=3, size=8), 9 * 2.8 * 2 + 7.5),
+        # Lines of 8 with two between each of them: 78 rows, of which tiles make 80, for 64 pixels.
+        (convolution(WINDOWS, window=3, size=8), 9 * 2.8 * 1.125 + 7.5),
         # The rows of a window, copied once for each panel of 64 channels.
         (convolution(WINDOWS, (24, 64), window=3), 4 * 2.8 + 7.5 + (14 + 4) / 4),
         (convolution(THEIRS, (24, 64), window=3), 4 * 2.8 + 10.5 + 8 / 4),
@@ -72,6 +88,14 @@ def convolution(
             convolution("jit:avx512_core_amx", (3, 64), window=3, types=("bfloat16", "bfloat16")),
             2.8 + 6.0 + 22 / 4,
         ),
+        (short(SHORT_POINT), 2 * 2.8 + 7.0),
+        (short(SHORT_POINT, functions=("relu", "swish")), 2 * 2.8 + 7.0 + 10.0),
+        (short(THEIRS, functions=("swish", "clip")), 2 * 2.8 + 6.0 + 22.0),
+        (short(SHORT_POINT, functions=("gelu_erf",)), 2 * 2.8 + 7.0 + 20.0),
+        (short(THEIRS, functions=("gelu_erf",)), 2 * 2.8 + 6.0 + 20.0),
+        (short(SHORT_WINDOWS, window=3), 18 * 2.8 + 7.0),
+        (short(SHORT_WINDOWS, window=3, size=8), 18 * 2.8 * 1.125 + 7.0),
+        (short(SHORT_WINDOWS, (24, 64), window=3), 7 * 2.8 + 7.0 + (22 + 5 * 7) / 4),
     ],
 )
 def test_cycles(made: StepFacts, cycles: float) -> None:
@@ -79,6 +103,12 @@ def test_cycles(made: StepFacts, cycles: float) -> None:
     assert by_tiles(made, machine())
     assert tiles_us(made, machine()) == pytest.approx(vectors * cycles / 1000.0)
     assert cost(made, machine()) > tiles_us(made, machine())
+
+
+def test_ours_is_as_far_from_the_peak_in_float32_as_onednns() -> None:
+    for own, theirs in ((SHORT_POINT, "brgconv_1x1"), (SHORT_WINDOWS, "brgconv")):
+        assert is_own_tiles(info(own)) and not is_own_tiles(info(theirs))
+        assert in_float(short(own)).info.family == theirs
 
 
 def test_two_threads_share_the_work() -> None:
@@ -103,6 +133,12 @@ def test_tiles_are_chosen_for_deep_sums_and_vectors_for_flat_ones() -> None:
     deep, flat = (256, 256), (16, 96)
     assert cost(convolution(POINT, deep), machine()) < cost(convolution(VECTORS, deep), machine())
     assert cost(convolution(POINT, flat), machine()) > cost(convolution(VECTORS, flat), machine())
+
+
+def test_our_kernel_in_bfloat16_is_chosen_for_its_functions() -> None:
+    for function, ours in (("swish", True), ("gelu_tanh", True), ("relu", False), ("gelu_erf", False)):
+        made = [short(one, functions=(function,)) for one in (SHORT_POINT, THEIRS)]
+        assert (cost(made[0], machine()) < 0.97 * cost(made[1], machine())) == ours
 
 
 def test_pairs_by_vectors_gain_bytes_and_lose_products() -> None:

@@ -1,18 +1,18 @@
 // Where src has what the pixels of a dense product are made of.
-#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINDOWS_PIXELS_H_
-#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINDOWS_PIXELS_H_
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINDOWS_PIXEL_GEOMETRY_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINDOWS_PIXEL_GEOMETRY_H_
 
 #include <cstdint>
 
-#include "onednn/builder/step_builder.h"
-#include "onednn/windows/bands.h"
-
 namespace mxplan {
+
+struct Bands;
+class StepBuilder;
 
 // Pixels of dst are counted through all images.  Those of a line stand at one distance in src;
 // where all do, they are one line.  A row of a window is `depth` bytes that follow each other in
 // src, with channels last: those of its pixels.
-struct Pixels {
+struct PixelGeometry {
   int64_t rows = 1;                                    // of a window
   int64_t depth = 0;                                   // bytes of a row
   int64_t src_row = 0;                                 // bytes from a row of a window to the next
@@ -28,20 +28,23 @@ struct Pixels {
   }
 };
 
-// How a convolution over all channels, with channels last at both ends, reads images.
-enum class Reach : uint8_t { kNone, kPixel, kWindow };
+// What a convolution with constant filters, and channels last at both ends, reads for a pixel: one
+// of all channels, a window of these, or one of each channel by itself.
+enum class Reach : uint8_t { kNone, kPixel, kWindow, kWindowOfChannel };
 Reach ReachOf(StepBuilder* b);
+
+constexpr int64_t kMostWindowRows = 16;
 
 // The extents of dst along all but its channels.
 int64_t PixelsOfDst(StepBuilder* b);
 
 // Numbers of src have `item` bytes.
-Pixels SinglePixels(StepBuilder* b, int64_t item);
+PixelGeometry SinglePixels(StepBuilder* b, int64_t item);
 // Out of copies of bands.
-Pixels WindowPixels(StepBuilder* b, const Bands& bands, int64_t item);
+PixelGeometry WindowPixels(StepBuilder* b, const Bands& bands, int64_t item);
 // `rows` that are one line, of so many numbers each.
-Pixels RowPixels(int64_t rows, int64_t numbers, int64_t item);
+PixelGeometry RowPixels(int64_t rows, int64_t numbers, int64_t item);
 
 }  // namespace mxplan
 
-#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINDOWS_PIXELS_H_
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINDOWS_PIXEL_GEOMETRY_H_
