@@ -18,7 +18,7 @@ import numpy as np
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.estimate import Array, Estimate
-from tvm_mxplan.opcheck.references import POST_OPS, quantized, results_of
+from tvm_mxplan.opcheck.references import POST_OPS, quantized, results_of, short_roles
 from tvm_mxplan.opcheck.references.choice import cast_to
 from tvm_mxplan.opcheck.references.operands import Operands
 
@@ -88,7 +88,7 @@ def expected(
     step = ir.Step("step", subject.attrs, ())
     doubles = {role: [array.astype(np.float64) for array in arrays] for role, arrays in operands.items()}
     attrs, given, shape = _cut(subject, quantized.real(step, doubles), part)
-    known = Operands(given, shape, numpy_type(subject.written))
+    known = Operands(given, shape, numpy_type(subject.written), short_roles(operands))
     with np.errstate(all="ignore"):
         others = results_of(attrs, known)
         estimate = others.pop("dst")

@@ -42,6 +42,7 @@ ISAS = {
     "AVX512_CORE_VNNI": "avx512_vnni",
     "AVX512_CORE_BF16": "avx512_bf16",
     "AVX512_CORE_FP16": "avx512_fp16",
+    "AVX512_CORE_AMX": "amx_tile",
 }
 _STEPS_PAST_A_CRASH = 20
 

@@ -113,6 +113,7 @@ StepDescriptor DescribeStep(const Step& step, const Resolved& resolved) {
   descriptor.kernel = AttributeOr<Dims>(step, "kernel", {});
   descriptor.strides = AttributeOr<Dims>(step, "strides", {});
   descriptor.dilation = AttributeOr<Dims>(step, "dilation", {});
+  descriptor.padding = AttributeOr<Dims>(step, "padding", {});
   if (convolution) {
     size_t axes = std::min(descriptor.strides.size(), descriptor.weights.size());
     descriptor.kernel.assign(descriptor.weights.end() - static_cast<std::ptrdiff_t>(axes),

@@ -22,6 +22,7 @@ struct StepDescriptor {
   Dims src, weights, dst;  // the first src; empty where there is no such operand
   std::string src_layout, weights_layout, dst_layout;
   Dims kernel, strides, dilation;  // of windows; empty where there are none
+  Dims padding;                    // in front of every axis, then behind
   bool has_bias = false;
   std::vector<PostOp> post_ops;
 

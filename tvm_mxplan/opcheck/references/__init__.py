@@ -102,6 +102,11 @@ def results_of(attrs: ir.Attributes, operands: Operands) -> dict[str, Estimate]:
     return several(attrs, operands) if several else {"dst": REFERENCES[type(attrs)](attrs, operands)}
 
 
+def short_roles(operands: Mapping[str, Sequence[Array]]) -> frozenset[str]:
+    """The roles whose numbers came in a type shorter than float32."""
+    return frozenset(role for role, arrays in operands.items() if any(map(_is_short, arrays)))
+
+
 def _is_short(array: Array) -> bool:
     return np.asarray(array).dtype.name in ("bfloat16", "float16")
 
@@ -124,8 +129,7 @@ def evaluate(
     """
     read = {role: [np.asarray(array, np.float64) for array in arrays] for role, arrays in operands.items()}
     doubles = quantized.real(step, read)
-    short = frozenset(role for role, arrays in operands.items() if any(map(_is_short, arrays)))
-    given = Operands(doubles, shape, dtype, short)
+    given = Operands(doubles, shape, dtype, short_roles(operands))
     with np.errstate(all="ignore"):
         if type(step.attrs) in SEVERAL:
             return results_of(step.attrs, given)

@@ -68,6 +68,7 @@ struct WeightsAhead {
 // Every panel of some pixels, which stay in cache meanwhile.
 inline void RunDense(const Dense& product, int64_t begin, int64_t end, int64_t first_channel,
                      int64_t channels) {
+  if (begin == end) return;  // a thread's share of few pixels
   constexpr int64_t kMost = kMostVectors / kVectorsOfBlock;
   const int64_t blocks = (channels + kLane - 1) / kLane;
   const int64_t panels = (blocks + kMost - 1) / kMost;  // of about the same number of blocks

@@ -19,11 +19,19 @@ int64_t LargestOfRows(const Dims& numbers) {
   return largest;
 }
 
-// The most pixels along an axis that lie between windows which do not touch; negative where all do.
+// The most pixels of dst along an axis that no window of a transposed convolution reaches, between
+// two or behind the last one; negative where windows overlap.
 int64_t LargestGap(const StepDescriptor& step) {
   int64_t largest = INT64_MIN;
-  for (size_t i = 0; i < std::min(step.kernel.size(), step.strides.size()); ++i)
+  for (size_t i = 0; i < std::min(step.kernel.size(), step.strides.size()); ++i) {
+    const size_t axis = 2 + i;
     largest = std::max(largest, step.strides[i] - step.kernel[i]);
+    if (axis >= std::min(step.src.size(), step.dst.size()) || i >= step.padding.size()) continue;
+    const int64_t dilation = i < step.dilation.size() ? step.dilation[i] : 1;
+    const int64_t end = (step.src[axis] - 1) * step.strides[i] - step.padding[i] +
+                        (step.kernel[i] - 1) * dilation + 1;
+    if (step.kind == "deconvolution") largest = std::max(largest, step.dst[axis] - end);
+  }
   return largest;
 }
 
@@ -298,6 +306,34 @@ const std::vector<Erratum>& Errata() {
        .first = {3, 2, 0},
        .last = {3, 2, 99},
        .wrong = "pixels that no window reaches are not the bias alone",
+       .found_by = "scripts/sweep_kernels"},
+      {.name = "deconvolution-gaps-vectors",
+       .implementation = "jit_uni_int8:*",
+       .condition = {.kind = "deconvolution",
+                     .gap = {.least = 1},
+                     .byte_products = Presence::kSome},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "pixels that no window reaches are not the bias alone",
+       .found_by = "scripts/sweep_kernels"},
+      // Operands are loaded for whole vectors of channels.
+      {.name = "depthwise-bytes-binary",
+       .implementation = "jit_uni_int8:*",
+       .condition = {.kind = "convolution",
+                     .post_op = PostOp::Kind::kBinary,
+                     .not_multiple = 8,
+                     .src_channels = {.least = 1, .most = 1},
+                     .byte_products = Presence::kSome},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "binary post-ops are wrong on the last channels where these do not fill vectors",
+       .found_by = "scripts/sweep_kernels"},
+      {.name = "gemm-zero-point",
+       .implementation = "*gemm_s8*",
+       .condition = {.kind = "convolution", .byte_products = Presence::kSome, .zero_point = true},
+       .first = {3, 2, 0},
+       .last = {3, 2, 99},
+       .wrong = "zero points of src are left out, as seen of images of one pixel",
        .found_by = "scripts/sweep_kernels"},
       // Instruction sets without VNNI add products of bytes in pairs, in 16 bits: 255 * 127 * 2 is
       // beyond them.  No version of oneDNN promises otherwise, it asks for weights of 7 bits.

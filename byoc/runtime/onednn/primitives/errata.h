@@ -47,7 +47,7 @@ struct Condition {
   // largest stride.
   Range kernel_rows = {};
   Range row_stride = {};
-  // From a window's end to the next, along the axis of the largest.
+  // Pixels from a window's end to the next, or behind the last one, along the axis of the most.
   Range gap = {.least = INT64_MIN};
   Presence byte_products = Presence::kAny;  // src has 8 bits and is multiplied by weights
   bool no_vnni = false;        // oneDNN generates code for no instructions of AVX-512 VNNI

@@ -135,6 +135,46 @@ def deconvolution_of_bytes(stride: int = 4, kernel: int = 2) -> Builder:
     return b
 
 
+def deconvolution_with_rows_behind() -> Builder:
+    """The last row and the last column are reached by no window."""
+    b = Builder()
+    src, dst = b.input((1, 32, 6, 6), "acdb", "uint8"), b.output((1, 16, 19, 19), "acdb")
+    weights = b.constant(np.random.default_rng(1).integers(-64, 64, (16, 32, 4, 4)).astype("int8"))
+    scales = {role: b.constant(np.array([2.0**-9], "float32")) for role in ("src_scale", "weights_scale")}
+    point = b.constant(np.array([3], "int32"))
+    b.step(
+        ir.Deconvolution((3, 3), (1, 1, 1, 1), (1, 1), 1),
+        src=src,
+        weights=weights,
+        **scales,
+        src_zero_point=point,
+        dst=dst,
+    )
+    return b
+
+
+def depthwise_of_bytes_with_a_binary() -> Builder:
+    b = Builder()
+    src, dst = b.input((1, 35, 9, 11), "acdb", "uint8"), b.output((1, 35, 9, 11), "acdb")
+    weights = b.constant(np.random.default_rng(1).integers(-64, 64, (35, 1, 1, 3, 3)).astype("int8"))
+    scales = {role: b.constant(np.array([2.0**-9], "float32")) for role in ("src_scale", "weights_scale")}
+    attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 35)
+    post_ops = [ir.BinaryPostOp("add", b.constant(random(1, 35, 1, 1)))]
+    b.step(attrs, post_ops, src=src, weights=weights, **scales, dst=dst)
+    return b
+
+
+def pixel_of_bytes_with_a_zero_point() -> Builder:
+    b = Builder()
+    src, dst = b.input((1, 192, 1, 1), "acdb", "int8"), b.output((1, 17, 1, 1), "acdb")
+    weights = b.constant(np.random.default_rng(1).integers(-64, 64, (17, 192, 1, 1)).astype("int8"))
+    scales = {role: b.constant(np.array([2.0**-9], "float32")) for role in ("src_scale", "weights_scale")}
+    point = b.constant(np.array([5], "int32"))
+    attrs = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
+    b.step(attrs, src=src, weights=weights, **scales, src_zero_point=point, dst=dst)
+    return b
+
+
 def product_of_bytes() -> Builder:
     b = Builder()
     src, dst = b.input((40, 64), "ab", "uint8"), b.output((40, 48), "ab")
@@ -174,6 +214,9 @@ ERRATA = {
     "bfloat16-division-padding": division_in_bfloat16,
     "bfloat16-odd-channels": odd_channels_in_bfloat16,
     "deconvolution-gaps": deconvolution_of_bytes,
+    "deconvolution-gaps-vectors": deconvolution_with_rows_behind,
+    "depthwise-bytes-binary": depthwise_of_bytes_with_a_binary,
+    "gemm-zero-point": pixel_of_bytes_with_a_zero_point,
     "byte-pairs-avx512": convolution_of_bytes,
     "byte-pairs-avx2": convolution_of_bytes,
     "byte-pairs-sse41": convolution_of_bytes,
@@ -182,7 +225,7 @@ ERRATA = {
 }
 
 
-NOTHING_ELSE = ("byte-pairs-gemm-inside",)
+NOTHING_ELSE = ("byte-pairs-gemm-inside", "deconvolution-gaps-vectors")
 """Errata behind which oneDNN may have nothing left; the step is then an error."""
 
 
@@ -238,6 +281,12 @@ def test_an_erratum_refuses_its_implementation_and_the_others_are_right(name: st
 def test_an_erratum_of_a_narrow_instruction_set() -> None:
     """In a process of its own, where nothing wider is there."""
     run_again(__file__, "SSE41", "refuses_its and log and softmax")
+
+
+@pytest.mark.slow
+def test_errata_of_vectors_of_bytes() -> None:
+    """Where nothing wider is there, as on processors for notebooks."""
+    run_again(__file__, "AVX2_VNNI", "refuses_its and (vectors or depthwise or gemm)")
 
 
 @pytest.mark.parametrize("bias,relu", [(True, False), (False, True), (True, True)])
