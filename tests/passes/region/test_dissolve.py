@@ -88,3 +88,28 @@ def test_what_stands_before_a_region_is_still_there_behind_it() -> None:
             assert read <= seen | inside, f"{binding.var} reads what its block does not see"
             inside.add(binding.var)
         seen |= {var for var in inside if not isinstance(var, relax.DataflowVar)}
+
+
+def test_symbols_that_come_as_shapes_are_the_callers() -> None:
+    """No tensor that such an operator reads has them."""
+    lines = (
+        "a = R.nn.relu(x)\n"
+        "b = R.broadcast_to(y, R.shape([3, n]))\n"
+        "c = R.reshape(b, R.shape([3, n, 1]))\n"
+        "return R.nn.relu(R.add(c, R.reshape(a, R.shape([1, n, 1]))))"
+    )
+    params = 'x: R.Tensor(("n",), "float32"), y: R.Tensor((3, 1), "float32")'
+    mod = tvm.transform.Sequential(region_passes(OneDNN(), named=True))(parse(lines, params))
+    found = list(regions(mod, "mxplan_onednn"))
+    shapes = [
+        param for _, region in found for param in region.params if isinstance(param.ty, relax.ShapeType)
+    ]
+    assert shapes, "no region takes a shape"
+    after, _ = dissolve(mod, {gvar: "the reason" for gvar, _ in found})
+    assert operators(after).count("relax.nn.relu") == 2 and "relax.broadcast_to" in operators(after)
+    (symbol,) = relax.analysis.defined_symbolic_vars(after["main"])
+    assert list(relax.analysis.free_symbolic_vars(after["main"])) == []
+    bound = {binding.var: binding.var.ty for block in after["main"].body.blocks for binding in block.bindings}
+    assert all(isinstance(ty.shape, relax.ShapeExpr) for ty in bound.values())
+    used = {dim for ty in bound.values() for dim in ty.shape.values if isinstance(dim, tvm.tirx.Var)}
+    assert used == {symbol}
