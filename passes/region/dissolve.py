@@ -92,7 +92,7 @@ class _Inliner(relax.PyExprMutator):
 
 
 def _body(function: relax.Function, args: Sequence[relax.Expr]) -> relax.Expr:
-    """What a function computes of ``args``.
+    """The body of a function with ``args`` in the place of its parameters.
 
     One more parameter has their symbols: while TVM binds parameters, it erases each shape with a symbol that
     no parameter in sight has.
