@@ -145,13 +145,7 @@ void Build(StepBuilder* b, const std::string&) {
   product.y = AxisOf(b, 0);
   product.x = AxisOf(b, 1);
   product.number = RealOf(b->Desc("dst"), "dst");
-  post_ops::Cuts cuts;
-  product.is_cut = true;
-  for (const mxplan::PostOp& op : b->step().post_ops) {
-    product.is_cut = product.is_cut && cuts.Add(op);
-  }
-  product.least = cuts.least;
-  product.most = cuts.most;
+  product.cut = post_ops::CutOf(b->step().post_ops);
   Packing packing;
   const memory::desc weights = PackedWeights(filter, &packing);
   auto value = [&](int id) { return MemoryArgument{0, Argument::Source::kValue, id, b->Desc(id)}; };

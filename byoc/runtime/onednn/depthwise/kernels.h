@@ -50,9 +50,7 @@ struct Depthwise {
   Real number = kRealShort;  // of dst, and of what post-ops read as it stands there
   int64_t channels = 0;
   Axis y, x;
-  // Post-ops that do no more than to cut results at `least` and `most`.
-  bool is_cut = false;
-  float least = 0, most = 0;
+  post_ops::Cut cut;
 };
 
 // Rows of dst of an image, and blocks of channels of them.

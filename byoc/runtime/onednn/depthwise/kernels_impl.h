@@ -194,7 +194,7 @@ struct Panel {
   // Post-ops that cut at both ends; what is no number stays.  `at` counts numbers of dst.
   template <typename Dst>
   MXPLAN_INLINE void Cut(const Sums* sums, int64_t pixels, Dst* dst) const {
-    const Vec least = Broadcast(product.least), most = Broadcast(product.most);
+    const Vec least = Broadcast(product.cut.least), most = Broadcast(product.cut.most);
     const int64_t pixel = product.channels;
     for (int64_t p = 0; p < pixels; ++p, dst += pixel) {
       Sums x;
@@ -215,7 +215,7 @@ struct Panel {
   template <typename Dst>
   __attribute__((noinline)) void Finish(Sums* sums, int64_t pixels, int64_t at) const {
     auto* dst = static_cast<Dst*>(product.dst);
-    if (product.is_cut) return Cut(sums, pixels, dst + at);
+    if (product.cut.is_all) return Cut(sums, pixels, dst + at);
     for (int64_t p = 0; p < pixels; ++p) BringTogether(sums[p]);
     for (int i = 0; i < output.post_op_count; ++i) {
       Apply<Dst>(output.post_ops[i], sums, pixels, at);

@@ -42,6 +42,12 @@ constexpr bool HasOperand(PostOp::Code code) {
   return code >= PostOp::Code::kSum && code <= PostOp::Code::kMax;
 }
 
+// Post-ops that together do no more than to cut results at both ends.
+struct Cut {
+  bool is_all = false;  // that there is to do
+  float least = 0, most = 0;
+};
+
 struct Output {
   const float* bias = nullptr;  // none: null
   const PostOp* post_ops = nullptr;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
+#include "onednn/post_ops/codes.h"
 #include "program/program.h"
 
 namespace mxplan::post_ops {
@@ -26,6 +28,13 @@ struct Cuts {
     return true;
   }
 };
+
+inline Cut CutOf(const std::vector<mxplan::PostOp>& post_ops) {
+  Cuts cuts;
+  const bool is_all = std::all_of(post_ops.begin(), post_ops.end(),
+                                  [&](const mxplan::PostOp& op) { return cuts.Add(op); });
+  return {is_all, cuts.least, cuts.most};
+}
 
 }  // namespace mxplan::post_ops
 

@@ -131,12 +131,12 @@ struct Panel {
 
   template <typename Dst>
   __attribute__((noinline)) void Finish(const amx::Group& group, Sums* sums) const {
-    if (!product.is_cut) {
+    if (!product.cut.is_all) {
       for (int i = 0; i < output.post_op_count; ++i) Apply<Dst>(group, i, sums);
       return;
     }
     // What is no number stays.
-    const Vec least = Broadcast(product.least), most = Broadcast(product.most);
+    const Vec least = Broadcast(product.cut.least), most = Broadcast(product.cut.most);
     ForAll<Dst>(group, true, true, sums,
                 [=](Vec x, int64_t, int64_t) __attribute__((always_inline)) {
                   const Vec raised = least > x ? least : x;

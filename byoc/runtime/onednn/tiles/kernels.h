@@ -31,9 +31,7 @@ struct Product {
   void* dst = nullptr;
   Real number = kRealShort;    // of dst, and of what post-ops read as it stands there
   uint8_t* scratch = nullptr;  // of this thread, for copies
-  // Post-ops that do no more than to cut results at `least` and `most`.
-  bool is_cut = false;
-  float least = 0, most = 0;
+  post_ops::Cut cut;
 };
 
 // PixelGeometry of dst, and channels from a block's first one on.

@@ -1,4 +1,4 @@
-// The executables of dense products by tiles; see tiles.h.
+// The executables of dense convolutions by tiles; see tiles.h.
 #include "onednn/tiles/tiles.h"
 
 #include <omp.h>
@@ -122,16 +122,6 @@ std::string NameOf(Reach reach) {
   return std::string(family) + AmxKernel().instructions;
 }
 
-void TakePostOps(StepBuilder* b, Product* product) {
-  post_ops::Cuts cuts;
-  product->is_cut = true;
-  for (const mxplan::PostOp& op : b->step().post_ops) {
-    product->is_cut = product->is_cut && cuts.Add(op);
-  }
-  product->least = cuts.least;
-  product->most = cuts.most;
-}
-
 // `filters`: the weights in an order in which those of each channel, `numbers` of them, lie one
 // behind the other, in that of what a pixel is made of.
 void BuildProduct(StepBuilder* b, Product product, int64_t pixels, std::optional<Bands> bands,
@@ -139,7 +129,7 @@ void BuildProduct(StepBuilder* b, Product product, int64_t pixels, std::optional
   const Kernel kernel = AmxKernel();
   product.channels = b->Get("dst").dims[1];
   product.number = RealOf(b->Desc("dst"), "dst");
-  TakePostOps(b, &product);
+  product.cut = post_ops::CutOf(b->step().post_ops);
   const auto matrix = [&](const char* tag) {
     return MakeDesc({product.channels, numbers}, memory::data_type::bf16, tag);
   };

@@ -34,9 +34,7 @@ struct Lines {
   int64_t pixel = 0, vector = 0, line = 0;  // from one to the next in dst
   int64_t pixels = 0, count = 0;            // of a line, and lines
   bool blocks = false;  // of channels, as many as a vector has, with zeros behind the last
-  // Post-ops that do no more than to cut results at `least` and `most`.
-  bool is_cut = false;
-  float least = 0, most = 0;
+  post_ops::Cut cut;
 };
 
 struct Kernels {

@@ -103,8 +103,8 @@ struct Panel {
   // Post-ops that cut at both ends; what is no number stays.
   template <typename Dst>
   MXPLAN_INLINE void Cut(Vec x, int64_t v, int64_t at) const {
-    x = lines.least > x ? Broadcast(lines.least) : x;
-    x = lines.most < x ? Broadcast(lines.most) : x;
+    x = lines.cut.least > x ? Broadcast(lines.cut.least) : x;
+    x = lines.cut.most < x ? Broadcast(lines.cut.most) : x;
     Put(static_cast<Dst*>(lines.dst) + at, v, x);
   }
 
@@ -175,7 +175,7 @@ template <int kVectors, bool kWhole>
 inline void RunPanel(const Lines& lines, const Output& output, int64_t first) {
   const Panel<kVectors, kWhole> panel(lines, output, first);
   const bool is_short = lines.number == kRealShort;
-  if (lines.is_cut) {
+  if (lines.cut.is_all) {
     is_short ? panel.template All<true, Short>() : panel.template All<true, float>();
   } else {
     is_short ? panel.template All<false, Short>() : panel.template All<false, float>();

@@ -144,11 +144,7 @@ void Build(StepBuilder* b, const std::string&) {
   lines.vector = lines.blocks ? kLanesOfBlock * dst[2] * dst[3] : kLanesOfBlock;
   lines.line = lines.pixel * dst[3];
   lines.pixels = dst[3];
-  post_ops::Cuts cuts;
-  lines.is_cut = true;
-  for (const mxplan::PostOp& op : b->step().post_ops) lines.is_cut = lines.is_cut && cuts.Add(op);
-  lines.least = cuts.least;
-  lines.most = cuts.most;
+  lines.cut = post_ops::CutOf(b->step().post_ops);
   // Filters as rows of windows: [channels, rows, numbers of a row].
   const Dims seen = {dst[1], row, filter[2]};
   const Packing as_rows = {Packing::Kind::kReread,
