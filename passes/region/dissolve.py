@@ -6,14 +6,15 @@ After    lv = R.nn.conv2d(x, w); ...      as if it had never been partitioned
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import tvm
 from tvm import relax
 
 from ..annotations import TVM, with_changed_dispatch
-from ..relax_types import is_arithmetic, operator_name
+from ..relax_types import operator_name
+from .inlining import without_calls
 
 _STAND_IN = "mxplan.region"
 
@@ -42,13 +43,14 @@ def dissolve(mod: tvm.IRModule, reasons: Mapping[tvm.ir.GlobalVar, str]) -> Diss
     mod = with_changed_dispatch(mod, given_back)
     # What is put inside a dataflow block cuts it in two where it has bindings outside of one, and TVM leaves
     # variables of the first half to be read in the second; so blocks are made when all is in its place.
+    lift = [relax.transform.LambdaLift(), relax.transform.ToNonDataflow()]
     tidy = [
+        relax.transform.Normalize(),
         relax.transform.ConvertToDataflow(1),
         relax.transform.CanonicalizeBindings(),
     ]
     mod, staying = _without_regions(mod)
-    lifted = [relax.transform.LambdaLift(), relax.transform.ToNonDataflow()]
-    mod = _inlined(tvm.transform.Sequential(lifted)(mod))
+    mod = _inlined(tvm.transform.Sequential(lift)(mod))
     mod = tvm.transform.Sequential(tidy)(mod)
     for name, region in staying.items():
         mod.update_func(mod.get_global_var(name), region)
@@ -67,57 +69,8 @@ def _inlined(mod: tvm.IRModule) -> tvm.IRModule:
         if gvar in private:
             del mod[gvar]
         elif isinstance(function, relax.Function):
-            mod.update_func(gvar, _Inliner(private).visit_expr(function))
-    return relax.transform.Normalize()(mod)
-
-
-@relax.expr_functor.mutator
-class _Inliner(relax.PyExprMutator):
-    """Puts functions in the place of their calls, with what stands for their symbols there.
-
-    TVM's ``InlinePrivateFunctions`` leaves symbols in that come as shapes alone, of which the caller knows
-    nothing.
-    """
-
-    def __init__(self, private: Mapping[tvm.ir.GlobalVar, relax.Function]) -> None:
-        super().__init__()
-        self.private = private
-
-    def visit_call_(self, call: relax.Call) -> relax.Expr:
-        if is_arithmetic(call):
-            return call
-        call = self.visit_expr_post_order(call)
-        function = self.private.get(call.op) if isinstance(call.op, tvm.ir.GlobalVar) else None
-        return call if function is None else self.visit_expr(_body(function, call.args))
-
-
-def _body(function: relax.Function, args: Sequence[relax.Expr]) -> relax.Expr:
-    """The body of a function with ``args`` in the place of its parameters.
-
-    One more parameter has their symbols: while TVM binds parameters, it erases each shape with a symbol that
-    no parameter in sight has.
-    """
-    function = relax.utils.copy_with_new_vars(function)
-    own: dict[tvm.tirx.Var, relax.Expr] = {}
-    for param, arg in zip(function.params, args, strict=True):
-        for dim, given in zip(_dims(param.ty), _dims(arg.ty), strict=False):
-            if isinstance(dim, tvm.tirx.Var):
-                own.setdefault(dim, given)
-    if not own:
-        return function.bind_params(dict(zip(function.params, args, strict=True))).body
-    function = function.bind_symbolic_vars(own)
-    symbols = dict.fromkeys(symbol for arg in args for symbol in relax.analysis.free_symbolic_vars(arg))
-    seen = relax.Var("symbols", relax.ShapeType(values=list(symbols)))
-    params = function.params
-    function = relax.Function([*params, seen], function.body, function.ret_ty, function.is_pure)
-    return function.bind_params(dict(zip(params, args, strict=True))).body
-
-
-def _dims(ty: relax.Type) -> list[relax.Expr]:
-    """The sizes that a tensor's or a shape's type states; none where it does not know them."""
-    if isinstance(ty, relax.TensorType):
-        return list(ty.shape.values) if isinstance(ty.shape, relax.ShapeExpr) else []
-    return list(ty.values or []) if isinstance(ty, relax.ShapeType) else []
+            mod.update_func(gvar, without_calls(function, private))
+    return mod
 
 
 def _without_regions(mod: tvm.IRModule) -> tuple[tvm.IRModule, dict[str, relax.Function]]:

@@ -19,12 +19,12 @@ before one (``split_blocks``).  Functions without both are left alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import tvm
 from tvm import relax
 
-from ..relax_types import is_arithmetic
+from .inlining import without_calls
 from .split_blocks import defines_symbols, split_blocks
 
 PART = "mxplan.part"
@@ -55,7 +55,7 @@ class InlineBlocks:
         bodies = {gvar: function.without_attr(PART) for gvar, function in parts.items()}
         for gvar, function in list(mod.functions.items()):
             if isinstance(function, relax.Function) and _calls_any(function, set(parts)):
-                mod.update_func(gvar, _Inliner(bodies).visit_expr(function))
+                mod.update_func(gvar, without_calls(function, bodies))
         for gvar in parts:
             del mod[gvar]
         tidy = [
@@ -92,32 +92,6 @@ class _Outliner(relax.PyExprMutator):
         for at, var in enumerate(results):
             self.builder_.emit_normalized(relax.VarBinding(var, relax.TupleGetItem(every, at)))
         return self.builder_._end_block()
-
-
-@relax.expr_functor.mutator
-class _Inliner(relax.PyExprMutator):
-    """Puts the parts back, each called once.
-
-    A part's symbols become those of its last argument.  That parameter is not bound: while TVM binds the
-    others, it erases each shape with a symbol that no parameter in sight has.
-    """
-
-    def __init__(self, parts: Mapping[tvm.ir.GlobalVar, relax.Function]) -> None:
-        super().__init__()
-        self.parts = parts
-
-    def visit_call_(self, call: relax.Call) -> relax.Expr:
-        if is_arithmetic(call):
-            return call
-        call = self.visit_expr_post_order(call)
-        part = self.parts.get(call.op) if isinstance(call.op, tvm.ir.GlobalVar) else None
-        if part is None:
-            return call
-        args = list(call.args)
-        if part.params and part.params[-1].name == _SYMBOLS:
-            own, given = part.params[-1].ty.values, args.pop().values
-            part = part.bind_symbolic_vars(dict(zip(own, given, strict=True)))
-        return part.bind_params(dict(zip(part.params, args, strict=False))).body
 
 
 def _function_of(

@@ -23,6 +23,7 @@ BENCHMARKS = {
     "layouts": ("whole.layouts", "the layout policies against one another"),
     "choices": ("whole.choices", "the choice per operator against one rule for all"),
     "convolutions": ("steps.convolutions", "algorithms of 3x3 and 5x5 convolutions, layer by layer"),
+    "implementations": ("steps.implementations", "all that could run a convolution, beside its cost"),
     "attention": ("steps.attention", "the step of attention against its parts as steps of oneDNN"),
     "lines": ("steps.lines", "depthwise convolutions of lines in each layout"),
     "pairs": ("steps.pairs", "depthwise convolutions inside of pointwise ones beside two steps"),

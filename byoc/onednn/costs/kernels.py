@@ -217,18 +217,21 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
         by_us = _TURNED_BY_US * _cycle(machine) if info.family == _TURNED_BY_OURS else _TURNED
         operations = elements * (_CONVERTED_SLOWLY if slow else by_us if _turns(facts) else 0.0)
     elif isinstance(attrs, ir.Eltwise):
-        operations = elements * _TRANSCENDENTAL if is_function(attrs.algorithm) else 0.0
+        operations = 0.0 if attrs.algorithm in _SIMPLE else elements * _TRANSCENDENTAL
     else:
         operations = 0.0
-    for post_op in facts.step.post_ops:
-        if isinstance(post_op, ir.EltwisePostOp) and is_function(post_op.algorithm):
-            operations += elements * _TRANSCENDENTAL
+    operations += functions_behind(facts) * elements * _TRANSCENDENTAL
     return operations / peak / 1e3
 
 
-def is_function(algorithm: str) -> bool:
-    """Whether an elementwise function takes more than the few operations of those that cut and scale."""
-    return algorithm not in _SIMPLE
+def is_function(post_op: ir.PostOp) -> bool:
+    """Whether a post-op takes more than the few operations of those that cut and scale."""
+    return isinstance(post_op, ir.EltwisePostOp) and post_op.algorithm not in _SIMPLE
+
+
+def functions_behind(facts: StepFacts) -> int:
+    """How many post-ops of a step are such functions."""
+    return sum(map(is_function, facts.step.post_ops))
 
 
 def shown_share(facts: StepFacts) -> float:

@@ -6,9 +6,10 @@ its time in float32.  Cycles of a core, for each vector of 16 numbers of a resul
     step        64 bytes of the left operand by tiles 2.8; the same by vectors of 8-bit integers 9
     finished    sums become results: by our kernel 7.5, by oneDNN's 10.5, by vectors of ours 6.5; in
                 bfloat16 see ``own_tiles``
-    post-op     one more, on integers: by ours 1.5, by oneDNN's 3.5
-    copied      windows whose rows are no whole steps, for each pixel: by ours 14, and 1 for each step, as
-                often as 64 channels are multiplied; by oneDNN's 8; in bfloat16 see ``own_tiles``
+    post-op     one more, on integers: by ours 1.5, by oneDNN's 3.5; logistic, GELU and the like by ours 38
+                more, by oneDNN's 32
+    copied      windows whose rows are no whole steps, for each pixel: by ours 5 for each row and 1 for each
+                step, as often as 64 channels are multiplied; by oneDNN's 8; in bfloat16 see ``own_tiles``
 
 Read off a Xeon with AMX, one thread, pointwise convolutions of 64 to 2048 channels and windows of 3x3 to 7x7,
 with operands in caches.
@@ -24,6 +25,7 @@ from tvm_mxplan.core.machine import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
+from .kernels import functions_behind
 from .own_integers import is_own
 from .own_tiles import copied, finished, is_own_tiles, unfilled
 from .vectors import VECTOR, positions, whole
@@ -34,7 +36,8 @@ _STEP_BYTES, _ROWS = 64, 16
 _STEP, _STEP_OF_VECTORS = 2.8, 9.0
 _FINISHED, _FINISHED_THERE, _FINISHED_BY_VECTORS = 7.5, 10.5, 6.5
 _POST_OP, _POST_OP_THERE = 1.5, 3.5
-_COPIED, _COPIED_STEP, _COPIED_THERE = 14.0, 1.0, 8.0
+_FUNCTION, _FUNCTION_THERE = 38.0, 32.0
+_COPIED_ROW, _COPIED_STEP, _COPIED_THERE = 5.0, 1.0, 8.0
 _BYTES = ("uint8", "int8")
 _TYPES = (*_BYTES, "bfloat16")
 
@@ -86,6 +89,7 @@ def tiles_us(facts: StepFacts, machine: MachineRates) -> float:
         cycles += _FINISHED_BY_VECTORS if is_own(facts) else _FINISHED_THERE
     if integers:
         cycles += (_POST_OP if is_own(facts) else _POST_OP_THERE) * len(facts.step.post_ops)
+        cycles += (_FUNCTION if is_own(facts) else _FUNCTION_THERE) * functions_behind(facts)
     return pixels * (vectors * cycles + copies) / machine.cycles_per_us(machine.threads) / machine.threads
 
 
@@ -118,7 +122,7 @@ def _copied(facts: StepFacts, steps: int) -> float:
     if not is_own(facts):
         return _COPIED_THERE
     panels = -(-facts.shape("dst")[1] // (4 * VECTOR))
-    return panels * (_COPIED + _COPIED_STEP * steps)
+    return panels * (_COPIED_ROW * rows + _COPIED_STEP * steps)
 
 
 def _unfilled(facts: StepFacts) -> float:

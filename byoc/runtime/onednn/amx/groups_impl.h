@@ -1,6 +1,6 @@
-// PixelGeometry in groups whose windows tiles multiply together; included behind amx_impl.h.
+// Pixels in groups whose windows tiles multiply together; included behind amx_impl.h.
 //
-// Tiles read rows at one distance.  PixelGeometry of a line are such rows, and those of all lines
+// Tiles read rows at one distance.  Pixels of a line are such rows, and those of all lines
 // where a line ends as far in front of the next as pixels stand apart, with some between them that
 // belong to no line: whatever takes fewer tiles.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_AMX_GROUPS_IMPL_H_

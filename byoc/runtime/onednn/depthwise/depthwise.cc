@@ -11,6 +11,7 @@
 #include "onednn/isa.h"
 #include "onednn/layout.h"
 #include "onednn/post_ops/cuts.h"
+#include "onednn/post_ops/output_stage.h"
 #include "onednn/post_ops/post_ops.h"
 
 namespace mxplan::depthwise {
@@ -24,32 +25,23 @@ constexpr int64_t kRowsOfThread = 8;  // fewer, and threads share channels inste
 
 enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kRest };
 
-class DepthwiseStage final : public MemoryStage {
+class DepthwiseStage final : public post_ops::OutputStage {
  public:
   DepthwiseStage(const Depthwise& product, int64_t images, bool bias, std::vector<PostOp> post_ops,
                  int threads, const Kernel& kernel, const std::vector<MemoryArgument>& arguments)
-      : MemoryStage(arguments),
+      : OutputStage(kRest, bias, std::move(post_ops), threads, arguments),
         product_(product),
         images_(images),
-        bias_(bias),
-        post_ops_(std::move(post_ops)),
-        threads_(threads),
         kernel_(kernel) {}
 
-  void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
+  void Execute(dnnl_stream_t, const Memories& memories) const override {
     Depthwise product = product_;
     product.src = Data<uint16_t>(memories[kSrc]);
     product.dst = Data<void>(memories[kDst]);
     product.weights = Data(memories[kWeights]);
-    Output output;
-    size_t at = kRest;
-    if (bias_) output.bias = Data(memories[at++]);
-    const post_ops::FilledIn operators(post_ops_, [&] { return Data(memories[at++]); });
-    output.post_ops = operators.data();
-    output.post_op_count = operators.count();
-    if (threads_ == 1) return Run(product, output, 0, 1);
-#pragma omp parallel num_threads(threads_)
-    Run(product, output, omp_get_thread_num(), omp_get_num_threads());
+    Share(memories, [&](const Output& output, int64_t thread, int64_t threads) {
+      Run(product, output, thread, threads);
+    });
   }
 
  private:
@@ -80,9 +72,6 @@ class DepthwiseStage final : public MemoryStage {
 
   Depthwise product_;
   int64_t images_;
-  bool bias_;
-  std::vector<PostOp> post_ops_;  // `data` is not null where an operand has to be filled in
-  int threads_;
   Kernel kernel_;
 };
 

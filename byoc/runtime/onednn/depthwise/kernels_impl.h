@@ -169,28 +169,6 @@ struct Panel {
 
   // --- results
 
-  // A post-op on some pixels from `at` on: what it is, is asked once for them.
-  template <typename Dst>
-  MXPLAN_INLINE void Apply(const PostOp& op, Sums* sums, int64_t pixels, int64_t at) const {
-    WithCode(op.code, [&](auto code) __attribute__((always_inline)) {
-      const bool is_sum = code() == PostOp::Code::kSum;
-      const void* like_dst = is_sum ? product.dst : op.data;
-      for (int64_t p = 0; p < pixels; ++p) {
-#pragma GCC unroll 2
-        for (int64_t v = 0; v < kVectors; ++v) {
-          Vec other{};
-          if constexpr (post_ops::HasOperand(code())) {
-            other =
-                op.per_channel && !is_sum
-                    ? OfChannels(op.data + channel, v)
-                    : OfChannels(static_cast<const Dst*>(like_dst) + at + p * product.channels, v);
-          }
-          sums[p][v] = ApplyFor<code(), Dst>(op, sums[p][v], other);
-        }
-      }
-    });
-  }
-
   // Post-ops that cut at both ends; what is no number stays.  `at` counts numbers of dst.
   template <typename Dst>
   MXPLAN_INLINE void Cut(const Sums* sums, int64_t pixels, Dst* dst) const {
@@ -218,7 +196,13 @@ struct Panel {
     if (product.cut.is_all) return Cut(sums, pixels, dst + at);
     for (int64_t p = 0; p < pixels; ++p) BringTogether(sums[p]);
     for (int i = 0; i < output.post_op_count; ++i) {
-      Apply<Dst>(output.post_ops[i], sums, pixels, at);
+      const PostOp& op = output.post_ops[i];
+      const auto* like_dst = static_cast<const Dst*>(
+          op.code == PostOp::Code::kSum ? product.dst : static_cast<const void*>(op.data));
+      ApplyToSums<Dst>(op, sums, pixels, [&](int64_t p, int64_t v) __attribute__((always_inline)) {
+        return op.per_channel ? OfChannels(op.data + channel, v)
+                              : OfChannels(like_dst + at + p * product.channels, v);
+      });
     }
     for (int64_t p = 0; p < pixels; ++p, at += product.channels) {
       for (int64_t v = 0; v < kVectors; ++v) Put(dst + at, v, sums[p][v]);

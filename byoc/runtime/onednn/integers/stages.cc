@@ -13,7 +13,6 @@
 namespace mxplan::integers {
 namespace {
 
-constexpr int64_t kPixelsOfThread = 96;  // fewer, and threads share channels instead
 constexpr int64_t kWidenedBytes = 96 << 10, kFewestWidened = 48;
 
 constexpr int64_t kWord = sizeof(int16_t);
@@ -110,20 +109,13 @@ class PixelsStage final : public IntegerStage {
       product.src = src;
       product.result = result;
       product.weights = Data<int8_t>(memories[kWeights]);
-      const int64_t panels = (product.channels + kPanel - 1) / kPanel, pixels = pixels_.count;
-      int64_t begin = 0, end = pixels, first = 0, last = product.channels;
-      if (pixels < kPixelsOfThread * threads && panels >= threads) {
-        first = panels * thread / threads * kPanel;
-        last = std::min(panels * (thread + 1) / threads * kPanel, product.channels);
-      } else {
-        begin = pixels * thread / threads;
-        end = pixels * (thread + 1) / threads;
-      }
+      const PixelShare share(pixels_.count, product.channels, kPanel, thread, threads);
+      const int64_t channels = share.end_channel - share.channel;
       if (scratch_ > 0) product.scratch = Data<uint8_t>(memories.back()) + thread * scratch_;
       if (kernel_.widen) {
-        Widened(product, begin, end, first, last - first, product.scratch);
+        Widened(product, share.begin, share.end, share.channel, channels, product.scratch);
       } else {
-        kernel_.run(product, begin, end, first, last - first);
+        kernel_.run(product, share.begin, share.end, share.channel, channels);
       }
     });
   }
@@ -183,20 +175,17 @@ class WindowsStage final : public IntegerStage {
       product.scratch = scratch + BandBytes(bands_);
       product.result = result;
       product.weights = Data<int8_t>(memories[kWeights]);
-      // Lines are counted through all images.
-      const int64_t all = bands_.images * bands_.lines;
-      const int64_t end = all * (thread + 1) / threads;
-      for (int64_t line = all * thread / threads; line < end; line += product.lines) {
+      ForBands(bands_, thread, threads, [&](int64_t line, int64_t lines) {
         product.first_line = line;
-        product.lines = bands_.LinesFrom(line, end);
-        CopyBand(bands_, src.data, line, product.lines, static_cast<uint8_t>(src.zero), scratch);
+        product.lines = lines;
+        CopyBand(bands_, src.data, line, lines, static_cast<uint8_t>(src.zero), scratch);
         if (kernel_.widen) {
-          const int64_t rows = (product.lines - 1) * bands_.stride + bands_.window;
+          const int64_t rows = (lines - 1) * bands_.stride + bands_.window;
           kernel_.widen(src, scratch, rows * bands_.padded_row, words);
         }
-        kernel_.run(product, line * product.line, (line + product.lines) * product.line, 0,
+        kernel_.run(product, line * product.line, (line + lines) * product.line, 0,
                     product.channels);
-      }
+      });
     });
   }
 

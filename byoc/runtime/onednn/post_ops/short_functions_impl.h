@@ -34,11 +34,18 @@ MXPLAN_INLINE Vec ShortPowerOfTwo(Vec x) {
       _mm512_maskz_scalef_ps(kAll, reinterpret_cast<__m512>(power), reinterpret_cast<__m512>(x)));
 }
 
+// Powers of two below this are taken for 0: on the way to results they would become numbers so
+// small that processors take a hundred cycles for each.
+constexpr float kLeastPower = -120.0F;
+
 // 2^x / (1 + 2^x).
 MXPLAN_INLINE Vec ShortLogisticOfTwo(Vec x) {
   constexpr float kMost = 126.0F;  // so that the power is finite
-  const Vec power = ShortPowerOfTwo(x > kMost ? Broadcast(kMost) : x);
-  return power * ShortReciprocal(1.0F + power);
+  Vec within = x > kMost ? Broadcast(kMost) : x;
+  within = within < kLeastPower ? Broadcast(kLeastPower) : within;
+  const Vec power = ShortPowerOfTwo(within);
+  const Vec logistic = power * ShortReciprocal(1.0F + power);
+  return x < kLeastPower ? Vec{} : logistic;
 }
 
 // The normal distribution up to x: its smaller tail is t 2^(p(t) - x^2 log2(e) / 2), where
@@ -46,14 +53,14 @@ MXPLAN_INLINE Vec ShortLogisticOfTwo(Vec x) {
 // none.
 MXPLAN_INLINE Vec ShortNormalUpTo(Vec x) {
   constexpr float kHalfPower = 0.72134752F;  // log2(e) / 2
-  constexpr float kMost = 32.0F;
-  Vec size = x < 0 ? -x : x;
-  size = size > kMost ? Broadcast(kMost) : size;
+  const Vec size = x < 0 ? -x : x;
   const Vec t = ShortReciprocal(1.0F + 0.35F * size);
   const Vec p = -2.8422031F +
                 t * (1.47362206F +
                      t * (0.34815293F + t * (0.7375111F + t * (-1.05010782F + t * 0.33303426F))));
-  const Vec tail = t * ShortPowerOfTwo(p - kHalfPower * size * size);
+  const Vec power = p - kHalfPower * size * size;
+  const Vec within = power < kLeastPower ? Broadcast(kLeastPower) : power;
+  const Vec tail = power < kLeastPower ? Vec{} : t * ShortPowerOfTwo(within);
   return x < 0 ? tail : 1.0F - tail;
 }
 
@@ -74,6 +81,23 @@ MXPLAN_INLINE Vec ApplyFor(const PostOp& op, Vec x, Vec other) {
   PostOp known = op;
   known.code = kCode;
   return Apply(known, x, other);
+}
+
+// A post-op on the vectors of some pixels, as exact as results of type Dst are; operand(pixel, v)
+// loads what it reads.  One question for all of them tells the post-op.
+template <typename Dst, int kVectors, typename Operand>
+MXPLAN_INLINE void ApplyToSums(const PostOp& op, Vec (*sums)[kVectors], int64_t pixels,
+                               const Operand& operand) {
+  WithCode(op.code, [&](auto code) __attribute__((always_inline)) {
+    for (int64_t p = 0; p < pixels; ++p) {
+#pragma GCC unroll 4
+      for (int64_t v = 0; v < kVectors; ++v) {
+        Vec other{};
+        if constexpr (post_ops::HasOperand(code())) other = operand(p, v);
+        sums[p][v] = ApplyFor<code(), Dst>(op, sums[p][v], other);
+      }
+    }
+  });
 }
 
 }  // namespace

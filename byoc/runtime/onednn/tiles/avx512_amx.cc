@@ -100,7 +100,7 @@ struct Panel {
     }
   }
 
-  // What a post-op is, is asked once for all sums.
+  // One question for all sums tells the post-op.
   template <typename Dst>
   MXPLAN_INLINE void Apply(const amx::Group& group, int number, Sums* sums) const {
     const PostOp op = output.post_ops[number];
@@ -135,7 +135,7 @@ struct Panel {
       for (int i = 0; i < output.post_op_count; ++i) Apply<Dst>(group, i, sums);
       return;
     }
-    // What is no number stays.
+    // NaN stays.
     const Vec least = Broadcast(product.cut.least), most = Broadcast(product.cut.most);
     ForAll<Dst>(group, true, true, sums,
                 [=](Vec x, int64_t, int64_t) __attribute__((always_inline)) {
@@ -159,15 +159,15 @@ struct Panel {
   }
 };
 
-void RunPart(const Product& product, const Output& output, const Part& part) {
+void RunPart(const Product& product, const Output& output, const PixelShare& share) {
   amx::Tiles tiles;
   amx::Group groups[kMostGroups];
-  amx::Groups all(product.geometry, product.src, part.begin, part.end, product.scratch);
+  amx::Groups all(product.geometry, product.src, share.begin, share.end, product.scratch);
   const int64_t together = GroupsTogether(product);
   constexpr int64_t kPair = kVectorsOfPair * kLanes;
   while (const int64_t taken = all.Take(together, groups)) {
-    for (int64_t first = part.channel; first < part.end_channel; first += kPair) {
-      const int64_t count = std::min(kPair, part.end_channel - first);
+    for (int64_t first = share.channel; first < share.end_channel; first += kPair) {
+      const int64_t count = std::min(kPair, share.end_channel - first);
       if (count == kPair) {
         Panel<2, true>(product, output, first, count).Run(&tiles, groups, taken);
       } else if (count > kLanes) {

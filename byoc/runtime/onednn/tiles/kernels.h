@@ -19,8 +19,7 @@ namespace mxplan::tiles {
 using post_ops::Output;
 using post_ops::PostOp;
 
-constexpr int64_t kBlock = 16;      // channels whose weights stand together
-constexpr int64_t kStepBytes = 64;  // of src, up to which weights are filled up
+constexpr int64_t kBlock = 16;  // channels whose weights stand together
 
 struct Product {
   PixelGeometry geometry;
@@ -34,16 +33,11 @@ struct Product {
   post_ops::Cut cut;
 };
 
-// PixelGeometry of dst, and channels from a block's first one on.
-struct Part {
-  int64_t begin = 0, end = 0;
-  int64_t channel = 0, end_channel = 0;
-};
-
 struct Kernel {
   const char* instructions = "";
   int64_t (*scratch)(const Product& product) = nullptr;  // bytes
-  void (*run)(const Product& product, const Output& output, const Part& part) = nullptr;
+  // Channels from a block's first one on.
+  void (*run)(const Product& product, const Output& output, const PixelShare& share) = nullptr;
 };
 
 Kernel AmxKernel();

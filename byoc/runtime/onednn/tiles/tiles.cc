@@ -12,6 +12,7 @@
 #include "onednn/isa.h"
 #include "onednn/layout.h"
 #include "onednn/post_ops/cuts.h"
+#include "onednn/post_ops/output_stage.h"
 #include "onednn/post_ops/post_ops.h"
 #include "onednn/tiles/kernels.h"
 #include "onednn/windows/bands.h"
@@ -24,90 +25,57 @@ using dnnl::memory;
 
 // Less is multiplied before another thread would have been woken.
 constexpr int64_t kProductsOfThread = 1 << 20;
-constexpr int64_t kPixelsOfThread = 96;  // fewer, and threads share channels instead
-constexpr int64_t kPanel = 64;           // channels that a thread has at least
+constexpr int64_t kPanel = 64;  // channels that a thread has at least
 constexpr int64_t kItem = 2;
 
 enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kRest };
 
-class TilesStage final : public MemoryStage {
+class TilesStage final : public post_ops::OutputStage {
  public:
   // `bands`: of windows.  `scratch`: bytes of a thread, for copies of bands and behind them of
   // what the kernel reads.
   TilesStage(const Product& product, int64_t pixels, std::optional<Bands> bands, int64_t scratch,
              bool bias, std::vector<PostOp> post_ops, int threads, const Kernel& kernel,
              const std::vector<MemoryArgument>& arguments)
-      : MemoryStage(arguments),
+      : OutputStage(kRest, bias, std::move(post_ops), threads, arguments),
         product_(product),
         pixels_(pixels),
         bands_(bands),
         scratch_(scratch),
-        bias_(bias),
-        post_ops_(std::move(post_ops)),
-        threads_(threads),
         kernel_(kernel) {}
 
-  void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
-    Product product = product_;
-    product.src = Data<uint8_t>(memories[kSrc]);
-    product.dst = Data<void>(memories[kDst]);
-    product.weights = Data<uint8_t>(memories[kWeights]);
-    if (scratch_ > 0) product.scratch = Data<uint8_t>(memories.back());
-    Output output;
-    size_t at = kRest;
-    if (bias_) output.bias = Data(memories[at++]);
-    const post_ops::FilledIn operators(post_ops_, [&] { return Data(memories[at++]); });
-    output.post_ops = operators.data();
-    output.post_op_count = operators.count();
-    if (threads_ == 1) return Run(product, output, 0, 1);
-#pragma omp parallel num_threads(threads_)
-    Run(product, output, omp_get_thread_num(), omp_get_num_threads());
+  void Execute(dnnl_stream_t, const Memories& memories) const override {
+    Share(memories, [&](const Output& output, int64_t thread, int64_t threads) {
+      Product product = product_;
+      product.src = Data<uint8_t>(memories[kSrc]);
+      product.dst = Data<void>(memories[kDst]);
+      product.weights = Data<uint8_t>(memories[kWeights]);
+      if (scratch_ > 0) product.scratch = Data<uint8_t>(memories.back()) + thread * scratch_;
+      const PixelShare share(pixels_, product.channels, kPanel, thread, threads);
+      if (bands_) return RunBands(product, output, share);
+      if (share.begin < share.end) kernel_.run(product, output, share);
+    });
   }
 
  private:
-  void Run(Product product, const Output& output, int64_t thread, int64_t threads) const {
-    if (scratch_ > 0) product.scratch += thread * scratch_;
-    const int64_t panels = (product.channels + kPanel - 1) / kPanel;
-    const bool by_channels = pixels_ < kPixelsOfThread * threads && panels >= threads;
-    Part part;
-    part.end_channel = product.channels;
-    if (by_channels) {
-      part.channel = panels * thread / threads * kPanel;
-      part.end_channel = std::min(panels * (thread + 1) / threads * kPanel, product.channels);
-      thread = 0;
-      threads = 1;
-    }
-    if (bands_) return RunBands(product, output, part, thread, threads);
-    part.begin = pixels_ * thread / threads;
-    part.end = pixels_ * (thread + 1) / threads;
-    if (part.begin < part.end) kernel_.run(product, output, part);
-  }
-
-  // Lines are counted through all images.
-  void RunBands(const Product& whole, const Output& output, Part part, int64_t thread,
-                int64_t threads) const {
+  void RunBands(const Product& whole, const Output& output, PixelShare share) const {
     Product product = whole;
     product.src = whole.scratch;
     product.scratch = whole.scratch + AlignUp(bands_->bytes());
-    PixelGeometry& geometry = product.geometry;
-    const int64_t all = bands_->images * bands_->lines, end = all * (thread + 1) / threads;
-    for (int64_t line = all * thread / threads; line < end; line += geometry.lines) {
-      geometry.first_line = line;
-      geometry.lines = bands_->LinesFrom(line, end);
-      CopyBand(*bands_, whole.src, line, geometry.lines, 0, whole.scratch);
-      part.begin = line * geometry.line;
-      part.end = (line + geometry.lines) * geometry.line;
-      kernel_.run(product, output, part);
-    }
+    ForBands(*bands_, share.thread, share.threads, [&](int64_t line, int64_t lines) {
+      product.geometry.first_line = line;
+      product.geometry.lines = lines;
+      CopyBand(*bands_, whole.src, line, lines, 0, whole.scratch);
+      share.begin = line * product.geometry.line;
+      share.end = (line + lines) * product.geometry.line;
+      kernel_.run(product, output, share);
+    });
   }
 
   Product product_;
   int64_t pixels_;
   std::optional<Bands> bands_;
   int64_t scratch_;
-  bool bias_;
-  std::vector<PostOp> post_ops_;  // `data` is not null where an operand has to be filled in
-  int threads_;
   Kernel kernel_;
 };
 

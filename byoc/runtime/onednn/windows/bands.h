@@ -2,6 +2,7 @@
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINDOWS_BANDS_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINDOWS_BANDS_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "onednn/builder/step_builder.h"
@@ -26,6 +27,16 @@ struct Bands {
 
 // Those of a convolution of images whose numbers have `item` bytes.
 Bands BandsOf(StepBuilder* b, int64_t item);
+
+// Calls run(line, lines) for the bands of a thread's share of all lines.
+template <typename Run>
+void ForBands(const Bands& bands, int64_t thread, int64_t threads, const Run& run) {
+  const int64_t all = bands.images * bands.lines, end = all * (thread + 1) / threads;
+  for (int64_t line = all * thread / threads, lines = 0; line < end; line += lines) {
+    lines = bands.LinesFrom(line, end);
+    run(line, lines);
+  }
+}
 
 // The rows that `lines` from `line` on read, of src that begins at its first image.
 void CopyBand(const Bands& bands, const uint8_t* src, int64_t line, int64_t lines, uint8_t padding,

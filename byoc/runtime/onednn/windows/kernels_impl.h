@@ -4,7 +4,7 @@
 //   Vec Dot(Vec sum, Ints pairs, Ints weights)
 #include <cstring>
 
-#include "onednn/post_ops/apply_impl.h"
+#include "onednn/post_ops/short_functions_impl.h"
 #include "onednn/vectors/counts_impl.h"
 #include "onednn/vectors/numbers_impl.h"
 #include "onednn/windows/kernels.h"
@@ -71,31 +71,25 @@ struct Panel {
     StoreAll(to, LoadSome(lanes, rest));
   }
 
-  // Any post-ops on the vector `v` of a pixel.
+  // Any post-ops, out of line: they are too much code to stand behind every sum.
   template <typename Dst>
-  MXPLAN_INLINE void Finish(Vec x, int64_t v, int64_t at) const {
-    auto* to = static_cast<Dst*>(lines.dst) + at;
+  __attribute__((noinline)) void FinishAll(Vec (*sums)[kVectors], int64_t pixels,
+                                           int64_t at) const {
+    const auto place = [&](int64_t p, int64_t v) {
+      return at + p * lines.pixel + v * lines.vector;
+    };
     for (int i = 0; i < output.post_op_count; ++i) {
       const PostOp& op = output.post_ops[i];
-      Vec other{};
-      if (op.code == PostOp::Code::kSum) other = AsDst(to, v);
-      if (op.data && op.per_channel) {
-        other = OfChannels(op.data + channel + v * kLanes, v);
-      } else if (op.data) {
-        other = AsDst(reinterpret_cast<const Dst*>(op.data) + at, v);
-      }
-      x = Apply(op, x, other);
+      const auto* like_dst = static_cast<const Dst*>(
+          op.code == PostOp::Code::kSum ? lines.dst : static_cast<const void*>(op.data));
+      ApplyToSums<Dst>(op, sums, pixels, [&](int64_t p, int64_t v) __attribute__((always_inline)) {
+        return op.per_channel ? OfChannels(op.data + channel + v * kLanes, v)
+                              : AsDst(like_dst + place(p, v), v);
+      });
     }
-    Put(to, v, x);
-  }
-
-  // The same of all sums, out of line: post-ops are too much code to stand behind every sum.
-  template <typename Dst>
-  __attribute__((noinline)) void FinishAll(const Vec (*sums)[kVectors], int64_t pixels,
-                                           int64_t at) const {
     for (int64_t p = 0; p < pixels; ++p) {
       for (int64_t v = 0; v < kVectors; ++v) {
-        Finish<Dst>(sums[p][v], v, at + p * lines.pixel + v * lines.vector);
+        Put(static_cast<Dst*>(lines.dst) + place(p, v), v, sums[p][v]);
       }
     }
   }

@@ -11,8 +11,23 @@ namespace mxplan {
 namespace {
 
 constexpr int64_t kMostStride = 8;
+constexpr int64_t kPixelsOfThread = 96;  // fewer, and threads share channels instead
 
 }  // namespace
+
+bool HasShortWindows(StepBuilder* b) {
+  const Dims& filter = b->Get("weights").dims;
+  const Dims &strides = b->Integers("strides", 2, 1), &dilation = b->Integers("dilation", 2, 1);
+  const Dims& padding = b->Integers("padding", 4, 0);
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t window = filter[filter.size() - 2 + axis];
+    if (window > kMostWindowRows || strides[axis] > kMostStride || dilation[axis] != 1 ||
+        padding[axis] >= window || padding[2 + axis] >= window) {
+      return false;
+    }
+  }
+  return true;
+}
 
 Reach ReachOf(StepBuilder* b) {
   const Dims& src = b->Get("src").dims;
@@ -24,7 +39,6 @@ Reach ReachOf(StepBuilder* b) {
     if (extent == 0) return Reach::kNone;
   }
   if (!IsChannelsLast(b->Desc("src")) || !IsChannelsLast(b->Desc("dst"))) return Reach::kNone;
-  const Dims &strides = b->Integers("strides", 2, 1), &dilation = b->Integers("dilation", 2, 1);
   const Dims& padding = b->Integers("padding", 4, 0);
   const int64_t groups = b->Integer("groups");
   const bool dense = groups == 1 && filter.size() == 4;
@@ -33,14 +47,22 @@ Reach ReachOf(StepBuilder* b) {
     return Reach::kPixel;
   }
   if (!dense && (groups != src[1] || groups != dst[1] || filter.size() != 5)) return Reach::kNone;
-  for (size_t axis = 0; axis < 2; ++axis) {
-    const int64_t window = filter[filter.size() - 2 + axis];
-    if (window > kMostWindowRows || strides[axis] > kMostStride || dilation[axis] != 1 ||
-        padding[axis] >= window || padding[2 + axis] >= window) {
-      return Reach::kNone;
-    }
-  }
+  if (!HasShortWindows(b)) return Reach::kNone;
   return dense ? Reach::kWindow : Reach::kWindowOfChannel;
+}
+
+PixelShare::PixelShare(int64_t pixels, int64_t channels, int64_t panel, int64_t one, int64_t of)
+    : end_channel(channels) {
+  const int64_t panels = (channels + panel - 1) / panel;
+  if (pixels < kPixelsOfThread * of && panels >= of) {
+    channel = panels * one / of * panel;
+    end_channel = std::min(panels * (one + 1) / of * panel, channels);
+  } else {
+    thread = one;
+    threads = of;
+  }
+  begin = pixels * thread / threads;
+  end = pixels * (thread + 1) / threads;
 }
 
 int64_t PixelsOfDst(StepBuilder* b) {

@@ -1,4 +1,4 @@
-// Where src has what the pixels of a dense product are made of.
+// The geometry of dense products on images: the numbers of src that each pixel of dst is made of.
 #ifndef TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINDOWS_PIXEL_GEOMETRY_H_
 #define TVM_MXPLAN_BYOC_RUNTIME_ONEDNN_WINDOWS_PIXEL_GEOMETRY_H_
 
@@ -28,15 +28,28 @@ struct PixelGeometry {
   }
 };
 
-// What a convolution with constant filters, and channels last at both ends, reads for a pixel: one
-// of all channels, a window of these, or one of each channel by itself.
+// The reach of a convolution with constant filters, and channels last at both ends: a pixel of all
+// channels, a window of these, or one of each channel by itself.
 enum class Reach : uint8_t { kNone, kPixel, kWindow, kWindowOfChannel };
 Reach ReachOf(StepBuilder* b);
 
 constexpr int64_t kMostWindowRows = 16;
 
+// Whether windows of images are short, reach into the image wherever they stand, and have no gaps.
+bool HasShortWindows(StepBuilder* b);
+
 // The extents of dst along all but its channels.
 int64_t PixelsOfDst(StepBuilder* b);
+
+// Pixels of dst, and channels, that one thread computes.
+struct PixelShare {
+  int64_t begin = 0, end = 0;
+  int64_t channel = 0, end_channel = 0;
+  int64_t thread = 0, threads = 1;  // of those that have the same channels
+
+  // Threads share pixels, or where these are few panels of as many channels.
+  PixelShare(int64_t pixels, int64_t channels, int64_t panel, int64_t one, int64_t of);
+};
 
 // Numbers of src have `item` bytes.
 PixelGeometry SinglePixels(StepBuilder* b, int64_t item);

@@ -11,9 +11,11 @@
 #include "onednn/isa.h"
 #include "onednn/layout.h"
 #include "onednn/post_ops/cuts.h"
+#include "onednn/post_ops/output_stage.h"
 #include "onednn/post_ops/post_ops.h"
 #include "onednn/windows/bands.h"
 #include "onednn/windows/kernels.h"
+#include "onednn/windows/pixel_geometry.h"
 
 namespace mxplan::windows {
 namespace {
@@ -22,63 +24,44 @@ using dnnl::memory;
 
 // Less is multiplied before another thread would have been woken.
 constexpr int64_t kProductsOfThread = 1 << 19;
-constexpr int64_t kMostWindow = 16, kMostStride = 8;
 constexpr int64_t kMostChannels = 16;  // oneDNN's kernels fill their vectors with more
 constexpr int64_t kItem = 2, kPair = 2;
 
 enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kScratch, kRest };
 
-class WindowsStage final : public MemoryStage {
+class WindowsStage final : public post_ops::OutputStage {
  public:
   WindowsStage(const Lines& lines, const Bands& bands, int64_t dst_image, int64_t scratch,
                bool bias, std::vector<PostOp> post_ops, int threads, const Kernels& kernels,
                const std::vector<MemoryArgument>& arguments)
-      : MemoryStage(arguments),
+      : OutputStage(kRest, bias, std::move(post_ops), threads, arguments),
         lines_(lines),
         bands_(bands),
         dst_image_(dst_image),
         scratch_(scratch),
-        bias_(bias),
-        post_ops_(std::move(post_ops)),
-        threads_(threads),
         kernels_(kernels) {}
 
-  void Execute(dnnl_stream_t, const std::vector<dnnl_exec_arg_t>& memories) const override {
-    Output output;
-    size_t at = kRest;
-    if (bias_) output.bias = Data(memories[at++]);
-    const post_ops::FilledIn operators(post_ops_, [&] { return Data(memories[at++]); });
-    output.post_ops = operators.data();
-    output.post_op_count = operators.count();
-    if (threads_ == 1) return Run(memories, output, 0, 1);
-#pragma omp parallel num_threads(threads_)
-    Run(memories, output, omp_get_thread_num(), omp_get_num_threads());
+  void Execute(dnnl_stream_t, const Memories& memories) const override {
+    Share(memories, [&](const Output& output, int64_t thread, int64_t threads) {
+      uint8_t* scratch = Data<uint8_t>(memories[kScratch]) + thread * scratch_;
+      Lines lines = lines_;
+      lines.src = scratch;
+      lines.weights = Data<uint8_t>(memories[kWeights]);
+      lines.dst = Data<void>(memories[kDst]);
+      ForBands(bands_, thread, threads, [&](int64_t line, int64_t count) {
+        lines.count = count;
+        lines.first = line / bands_.lines * dst_image_ + line % bands_.lines * lines.line;
+        CopyBand(bands_, Data<uint8_t>(memories[kSrc]), line, count, 0, scratch);
+        kernels_.run(lines, output);
+      });
+    });
   }
 
  private:
-  void Run(const std::vector<dnnl_exec_arg_t>& memories, const Output& output, int64_t thread,
-           int64_t threads) const {
-    uint8_t* scratch = Data<uint8_t>(memories[kScratch]) + thread * scratch_;
-    Lines lines = lines_;
-    lines.src = scratch;
-    lines.weights = Data<uint8_t>(memories[kWeights]);
-    lines.dst = Data<void>(memories[kDst]);
-    const int64_t all = bands_.images * bands_.lines, end = all * (thread + 1) / threads;
-    for (int64_t line = all * thread / threads; line < end; line += lines.count) {
-      lines.count = bands_.LinesFrom(line, end);
-      lines.first = line / bands_.lines * dst_image_ + line % bands_.lines * lines.line;
-      CopyBand(bands_, Data<uint8_t>(memories[kSrc]), line, lines.count, 0, scratch);
-      kernels_.run(lines, output);
-    }
-  }
-
   Lines lines_;
   Bands bands_;
   int64_t dst_image_;
   int64_t scratch_;  // bytes of a thread
-  bool bias_;
-  std::vector<PostOp> post_ops_;  // `data` is not null where an operand has to be filled in
-  int threads_;
   Kernels kernels_;
 };
 
@@ -103,16 +86,7 @@ bool HasItsGeometry(StepBuilder* b) {
   for (int64_t extent : {src[0], src[1], dst[1], dst[2], dst[3]}) {
     if (extent == 0) return false;
   }
-  const Dims &strides = b->Integers("strides", 2, 1), &dilation = b->Integers("dilation", 2, 1);
-  const Dims& padding = b->Integers("padding", 4, 0);
-  for (size_t axis = 0; axis < 2; ++axis) {
-    const int64_t window = filter[2 + axis];
-    if (window > kMostWindow || strides[axis] > kMostStride || dilation[axis] != 1 ||
-        padding[axis] >= window || padding[2 + axis] >= window) {
-      return false;
-    }
-  }
-  return src[1] < kMostChannels && IsChannelsLast(b->Desc("src")) &&
+  return HasShortWindows(b) && src[1] < kMostChannels && IsChannelsLast(b->Desc("src")) &&
          (IsChannelsLast(b->Desc("dst")) || IsInBlocks(b->Desc("dst")));
 }
 

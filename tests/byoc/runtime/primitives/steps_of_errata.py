@@ -6,7 +6,7 @@ from math import prod
 
 import ml_dtypes
 import numpy as np
-from program_builder import Builder, random
+from program_builder import Array, Builder, random
 from single_steps import RELU
 
 from tvm_mxplan.byoc.onednn.backend import OneDNN
@@ -95,13 +95,21 @@ def conversion(
     return b
 
 
+def scales(b: Builder) -> dict[str, int]:
+    return {role: b.constant(np.array([2.0**-9], "float32")) for role in ("src_scale", "weights_scale")}
+
+
+def small_bytes(*shape: int) -> Array:
+    """Weights whose products do not saturate in pairs."""
+    return np.random.default_rng(1).integers(-64, 64, shape).astype("int8")
+
+
 def convolution_of_bytes() -> Builder:
     b = Builder()
     src, dst = b.input((1, 35, 9, 11), "acdb", "uint8"), b.output((1, 17, 9, 11), "acdb")
     weights = np.random.default_rng(1).integers(-128, 128, (17, 35, 3, 3)).astype("int8")
-    scales = {role: b.constant(np.array([2.0**-9], "float32")) for role in ("src_scale", "weights_scale")}
     attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1)
-    b.step(attrs, src=src, weights=b.constant(weights), **scales, dst=dst)
+    b.step(attrs, src=src, weights=b.constant(weights), **scales(b), dst=dst)
     return b
 
 
@@ -112,9 +120,8 @@ def deconvolution_of_bytes(stride: int = 4, kernel: int = 2) -> Builder:
     weights = b.constant(
         np.random.default_rng(1).integers(-128, 128, (32, 32, kernel, kernel)).astype("int8")
     )
-    scales = {role: b.constant(np.array([2.0**-9], "float32")) for role in ("src_scale", "weights_scale")}
     attrs = ir.Deconvolution((stride, stride), (0, 0, 0, 0), (1, 1), 1)
-    b.step(attrs, src=src, weights=weights, bias=b.constant(random(32)), **scales, dst=dst)
+    b.step(attrs, src=src, weights=weights, bias=b.constant(random(32)), **scales(b), dst=dst)
     return b
 
 
@@ -122,14 +129,13 @@ def deconvolution_with_rows_behind() -> Builder:
     """The last row and the last column are reached by no window."""
     b = Builder()
     src, dst = b.input((1, 32, 6, 6), "acdb", "uint8"), b.output((1, 16, 19, 19), "acdb")
-    weights = b.constant(np.random.default_rng(1).integers(-64, 64, (16, 32, 4, 4)).astype("int8"))
-    scales = {role: b.constant(np.array([2.0**-9], "float32")) for role in ("src_scale", "weights_scale")}
+    weights = b.constant(small_bytes(16, 32, 4, 4))
     point = b.constant(np.array([3], "int32"))
     b.step(
         ir.Deconvolution((3, 3), (1, 1, 1, 1), (1, 1), 1),
         src=src,
         weights=weights,
-        **scales,
+        **scales(b),
         src_zero_point=point,
         dst=dst,
     )
@@ -139,22 +145,20 @@ def deconvolution_with_rows_behind() -> Builder:
 def depthwise_of_bytes_with_a_binary() -> Builder:
     b = Builder()
     src, dst = b.input((1, 35, 9, 11), "acdb", "uint8"), b.output((1, 35, 9, 11), "acdb")
-    weights = b.constant(np.random.default_rng(1).integers(-64, 64, (35, 1, 1, 3, 3)).astype("int8"))
-    scales = {role: b.constant(np.array([2.0**-9], "float32")) for role in ("src_scale", "weights_scale")}
+    weights = b.constant(small_bytes(35, 1, 1, 3, 3))
     attrs = ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 35)
     post_ops = [ir.BinaryPostOp("add", b.constant(random(1, 35, 1, 1)))]
-    b.step(attrs, post_ops, src=src, weights=weights, **scales, dst=dst)
+    b.step(attrs, post_ops, src=src, weights=weights, **scales(b), dst=dst)
     return b
 
 
 def pixel_of_bytes_with_a_zero_point() -> Builder:
     b = Builder()
     src, dst = b.input((1, 192, 1, 1), "acdb", "int8"), b.output((1, 17, 1, 1), "acdb")
-    weights = b.constant(np.random.default_rng(1).integers(-64, 64, (17, 192, 1, 1)).astype("int8"))
-    scales = {role: b.constant(np.array([2.0**-9], "float32")) for role in ("src_scale", "weights_scale")}
+    weights = b.constant(small_bytes(17, 192, 1, 1))
     point = b.constant(np.array([5], "int32"))
     attrs = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), 1)
-    b.step(attrs, src=src, weights=weights, **scales, src_zero_point=point, dst=dst)
+    b.step(attrs, src=src, weights=weights, **scales(b), src_zero_point=point, dst=dst)
     return b
 
 
@@ -162,8 +166,7 @@ def product_of_bytes() -> Builder:
     b = Builder()
     src, dst = b.input((40, 64), "ab", "uint8"), b.output((40, 48), "ab")
     weights = b.constant(np.random.default_rng(1).integers(-128, 128, (64, 48)).astype("int8"))
-    scales = {role: b.constant(np.array([2.0**-9], "float32")) for role in ("src_scale", "weights_scale")}
-    b.step(ir.MatMul(), src=src, weights=weights, **scales, dst=dst)
+    b.step(ir.MatMul(), src=src, weights=weights, **scales(b), dst=dst)
     return b
 
 
