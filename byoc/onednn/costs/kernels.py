@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.element_types import item_bytes
@@ -224,7 +225,7 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
     return operations / peak / 1e3
 
 
-def is_function(post_op: ir.PostOp) -> bool:
+def is_function(post_op: ir.PostOp) -> TypeGuard[ir.EltwisePostOp]:
     """Whether a post-op takes more than the few operations of those that cut and scale."""
     return isinstance(post_op, ir.EltwisePostOp) and post_op.algorithm not in _SIMPLE
 

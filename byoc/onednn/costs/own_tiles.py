@@ -45,7 +45,7 @@ def finished(facts: StepFacts) -> float:
     ours = is_own_tiles(facts.info)
     cycles = _FINISHED if ours else _FINISHED_THERE
     for post_op in facts.step.post_ops:
-        if isinstance(post_op, ir.EltwisePostOp) and is_function(post_op):
+        if is_function(post_op):
             quick = _FUNCTION if ours else _FUNCTION_THERE
             cycles += quick if post_op.algorithm in _QUICK else _OTHER
     return cycles

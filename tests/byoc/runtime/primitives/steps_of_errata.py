@@ -113,9 +113,9 @@ def convolution_of_bytes() -> Builder:
     return b
 
 
-def deconvolution_of_bytes(stride: int = 4, kernel: int = 2) -> Builder:
+def deconvolution_of_bytes(stride: int = 4, kernel: int = 2, behind: int = 0) -> Builder:
     b = Builder()
-    extent = 5 * stride + kernel
+    extent = 5 * stride + kernel + behind
     src, dst = b.input((1, 32, 6, 6), "acdb", "int8"), b.output((1, 32, extent, extent), "acdb")
     weights = b.constant(
         np.random.default_rng(1).integers(-128, 128, (32, 32, kernel, kernel)).astype("int8")

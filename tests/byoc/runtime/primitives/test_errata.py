@@ -116,6 +116,21 @@ def test_strided_deconvolution_with_an_epilogue(channels: int, bias: bool, relu:
     assert run(b) == told.implementation != before.implementation
 
 
+@pytest.mark.parametrize(("behind", "refused"), [(0, False), (1, False), (2, True), (3, True)])
+def test_a_deconvolution_of_bytes_with_pixels_behind_the_last_window(behind: int, refused: bool) -> None:
+    library.set_errata(False)
+    before = info(deconvolution_of_bytes(4, 4, behind)).implementation
+    if not before.startswith("jit_deconvolution:"):
+        pytest.skip(f"this processor runs {before}")
+    library.set_errata(True)
+    b = deconvolution_of_bytes(4, 4, behind)
+    told = info(b)
+    assert (told.implementation != before) == refused
+    (src, dst) = (value for value in b.build().values if value.kind in ("input", "output"))
+    shape = parse_layout(dst.layout).physical_shape(dst.shape)
+    b.run_stored(stored_input(src), shape=shape)
+
+
 @pytest.mark.parametrize("added", [False, True])
 def test_a_data_gradient_in_blocks_keeps_its_kernel_and_its_epilogue_stands_apart(added: bool) -> None:
     library.set_errata(False)
