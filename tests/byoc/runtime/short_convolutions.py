@@ -98,7 +98,7 @@ class ShortConvolution:
         return self.builder().run_stored(*inputs, shape=self.stored)
 
     def result_of(self, src: Array) -> Array:
-        """What becomes of ``src``, in float64, without a reference."""
+        """The result for ``src``, in float64; no reference is run."""
         result = np.full(self.stored, np.nan, numpy_type(self.dst))
         b = self.builder()
         call(b.module(), b.name, src, result)
