@@ -58,13 +58,22 @@ def medians_in_turns(
     rounds: int,
     clock: Callable[[], float] = time.perf_counter,
     each: int = 1,
+    untimed: int = 0,
 ) -> list[float]:
-    """Median microseconds of each call, all in turns, ``each`` times in a turn."""
+    """Median microseconds of each call, all in turns, ``each`` times in a turn behind ``untimed`` others.
+
+    Each round begins with another call, and every other one goes backwards: what runs before a call changes
+    its caches and its clock.
+    """
     times: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, spent in zip(calls, times, strict=True):
+    for turn in range(rounds):
+        order = [(turn + at) % len(calls) for at in range(len(calls))]
+        for number in reversed(order) if turn % 2 else order:
+            call = calls[number]
+            for _ in range(untimed):
+                call()
             start = clock()
             for _ in range(each):
                 call()
-            spent.append((clock() - start) / each * 1e6)
+            times[number].append((clock() - start) / each * 1e6)
     return [statistics.median(spent) for spent in times]

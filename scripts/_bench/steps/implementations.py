@@ -5,9 +5,10 @@
 Layers are samples x channels x channels of the result x pixels of a side, the window, its stride, and the
 function behind it, channels last on both ends, windows of odd sides around their pixel; a bias stands in
 front of the function.  Arrays begin on a line of the caches; each implementation runs several times in its
-turn, so that its operands are in caches as far as they fit.  Times are microseconds by the clock, medians of
-turns; costs are those of the model of this machine, by which plans choose.  "chosen / best" compares the
-implementation of least cost with the one of least time.  OMP_NUM_THREADS says how many threads.
+turn, the first ones untimed, so that its operands are in caches as far as they fit.  Times are microseconds
+by the clock, medians of turns, with what a call takes from Python; costs are those of the model of this
+machine, by which plans choose.  "chosen / best" compares the implementation of least cost with the one of
+least time.  OMP_NUM_THREADS says how many threads.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ LAYERS = (
     "1x192x768x14:1:1:gelu_erf,1x3x64x224:7:2:relu,1x3x16x320:3:2:swish,1x32x32x40:3:1:swish,"
     "1x80x80x40:3:1:swish,1x128x128x28:3:1:relu,1x512x512x7:3:1:relu"
 )
-_EACH = 10
-"""Calls in a turn."""
+_EACH, _UNTIMED = 10, 3
+"""Calls in a turn, and those in front of them."""
 _TYPES = ("float32", "bfloat16", "uint8")
 
 
@@ -86,12 +87,17 @@ class _Layer:
         layouts = tuple(program.values[number].layout for _, number in operands_of(step))
         return cost(StepFacts(program, step, layouts, info), rates_here())
 
-    def call(self, name: str) -> Callable[[], object]:
-        """A call of one implementation on drawn numbers."""
-        program, rng = self.program(name), np.random.default_rng(0)
-        arrays = {value.name: self._drawn(value, rng) for value in program.values}
-        constants = [arrays[value.name] for value in program.values if value.kind == "constant"]
-        return partial(library.trial(program, constants), arrays["src"], arrays["dst"])
+    def calls(self, names: Sequence[str]) -> list[Callable[[], object]]:
+        """A call of each implementation, all on the same arrays of drawn numbers."""
+        rng = np.random.default_rng(0)
+        arrays = {value.name: self._drawn(value, rng) for value in self.program().values}
+
+        def call(name: str) -> Callable[[], object]:
+            program = self.program(name)
+            constants = [arrays[value.name] for value in program.values if value.kind == "constant"]
+            return partial(library.trial(program, constants), arrays["src"], arrays["dst"])
+
+        return [call(name) for name in names]
 
     def _drawn(self, value: ir.Value, rng: np.random.Generator) -> np.ndarray:
         """Numbers as a value is stored, by which sums are about as large as 1."""
@@ -129,8 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for text in options.layers.split(","):
         layer = _Layer(text, options.dtype)
         names = layer.implementations()
-        calls = [layer.call(name) for name in names]
-        times = dict(zip(names, medians_in_turns(calls, options.rounds, each=_EACH), strict=True))
+        medians = medians_in_turns(layer.calls(names), options.rounds, each=_EACH, untimed=_UNTIMED)
+        times = dict(zip(names, medians, strict=True))
         costs = {name: layer.cost(name) for name in names}
         chosen, best = min(names, key=costs.__getitem__), min(names, key=times.__getitem__)
         every = "; ".join(f"{name} {times[name]:.0f} / {costs[name]:.0f}" for name in names)
