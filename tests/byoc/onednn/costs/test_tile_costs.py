@@ -72,19 +72,24 @@ def with_functions(made: StepFacts, *functions: str) -> StepFacts:
 @pytest.mark.parametrize(
     ("made", "cycles"),
     [
-        (convolution(POINT), 2.8 + 7.5),
-        (convolution(POINT, (65, 64)), 2 * 2.8 + 7.5),
-        (convolution(POINT, post_ops=4), 2.8 + 7.5 + 6.0),
-        (convolution(THEIRS, post_ops=4), 2.8 + 10.5 + 14.0),
-        (convolution(VECTORS, (256, 64)), 4 * 9.0 + 6.5),
-        (with_functions(convolution(POINT), "swish", "round"), 2.8 + 7.5 + 2 * 1.5 + 38.0),
-        (with_functions(convolution(THEIRS), "swish", "round"), 2.8 + 10.5 + 2 * 3.5 + 32.0),
-        (convolution(WINDOWS, window=3), 9 * 2.8 + 7.5),
+        (convolution(POINT), 3.4 + 7.0),
+        (convolution(POINT, (65, 64)), 2 * 3.4 + 7.0),
+        (convolution(POINT, post_ops=4), 3.4 + 7.0 + 6.0),
+        (convolution(THEIRS, post_ops=4), 2.5 + 9.5 + 16.0),
+        (convolution(VECTORS, (256, 64)), 4 * 10.5 + 6.0),
+        (with_functions(convolution(POINT), "relu"), 3.4 + 7.0),
+        (with_functions(convolution(POINT), "swish", "clip"), 3.4 + 7.0 + 1.5 + 42.0),
+        (with_functions(convolution(THEIRS), "swish", "clip"), 2.5 + 9.5 + 4.0 + 30.0),
+        (with_functions(convolution(VECTORS), "swish"), 10.5 + 6.0 + 32.0),
+        (with_functions(convolution("jit_int8:avx512_core_vnni"), "swish"), 10.5 + 6.0 + 22.0),
+        (with_functions(convolution("brgconv:avx512_core_amx", window=3), "swish"), 9 * 2.5 + 9.5 + 90.0),
+        (with_functions(convolution("jit:avx512_core_amx", window=3), "swish"), 9 * 2.5 + 9.5 + 36.0),
+        (convolution(WINDOWS, window=3), 9 * 2.8 + 7.0),
         # Lines of 8 with two between each of them: 78 rows, of which tiles make 80, for 64 pixels.
-        (convolution(WINDOWS, window=3, size=8), 9 * 2.8 * 1.125 + 7.5),
-        # The rows of a window, copied once for each panel of 64 channels.
-        (convolution(WINDOWS, (24, 64), window=3), 4 * 2.8 + 7.5 + (15 + 4) / 4),
-        (convolution(THEIRS, (24, 64), window=3), 4 * 2.8 + 10.5 + 8 / 4),
+        (convolution(WINDOWS, window=3, size=8), 9 * 2.8 * 1.125 + 7.0),
+        # The rows of a window, in pieces of 64 bytes, copied once for each panel of 64 channels.
+        (convolution(WINDOWS, (24, 64), window=3), 4 * 2.8 + 7.0 + 3 * 2 * 7.5 / 4),
+        (convolution(THEIRS, (24, 64), window=3), 4 * 2.5 + 9.5 + 20 / 4),
         (convolution(THEIRS, (64, 64), types=("bfloat16", "bfloat16")), 2 * 2.8 + 6.0),
         (
             convolution(THEIRS, (64, 64), groups=2, window=3, types=("bfloat16", "bfloat16")),
