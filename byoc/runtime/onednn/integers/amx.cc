@@ -13,6 +13,17 @@
 // Behind what they work with.
 #include "onednn/amx/groups_impl.h"
 #include "onednn/integers/result_impl.h"
+
+namespace mxplan::integers {
+namespace {
+
+struct State {
+  amx::Tiles tiles;
+};
+
+}  // namespace
+}  // namespace mxplan::integers
+
 // Behind what they work on.
 #include "onednn/integers/panels_impl.h"
 
@@ -39,18 +50,17 @@ struct PanelOfTiles {
   const uint8_t* weights;
   Panel<kVectors> panel;
   Residual residual;
-  WeightsAhead ahead;
-  amx::Tiles tiles;
+  amx::Tiles* tiles;
   Ints start[kVectors];
   // Those that are multiplied, and those before them, which meanwhile become results.
   Ints sums[2][amx::kMostRows * kVectors];
 
-  MXPLAN_INLINE PanelOfTiles(const Dense& p, int64_t first, int64_t count, const WeightsAhead& next)
+  MXPLAN_INLINE PanelOfTiles(const Dense& p, int64_t first, int64_t count, amx::Tiles* registers)
       : product(p),
         weights(reinterpret_cast<const uint8_t*>(p.weights) + first / kLane * p.weights_block),
         panel(p.result, first, count, p.rows * p.depth),
         residual(p.result),
-        ahead(next) {
+        tiles(registers) {
     const auto* from = reinterpret_cast<const int8_t*>(weights);
     Start(p, Weights<kVectors>{from, p.weights_block}, p.src.zero, start);
   }
@@ -62,8 +72,7 @@ struct PanelOfTiles {
     int turn = 0;
     for (; all.Take(1, &groups[turn]) > 0; turn ^= 1) {
       const amx::Group& group = groups[turn];
-      ahead.Ask();
-      amx::Multiply<Product, kVectors>(&tiles, group.rows, group.steps, weights,
+      amx::Multiply<Product, kVectors>(tiles, group.rows, group.steps, weights,
                                        product.weights_block, start, sums[turn]);
       FinishGroup<kPlain>(groups[turn ^ 1], sums[turn ^ 1]);
     }
@@ -143,9 +152,9 @@ struct PanelOfTiles {
 };
 
 template <int kVectors>
-void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t channel, int64_t channels) {
-  const WeightsAhead ahead(product, channel, channels, amx::kMostRows, begin, end);
-  PanelOfTiles<kVectors> panel(product, channel, channels, ahead);
+void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t channel, int64_t channels,
+              State* state) {
+  PanelOfTiles<kVectors> panel(product, channel, channels, &state->tiles);
   if (product.src.is_signed) return panel.template Lines<OfSigned, false>(begin, end);
   if (panel.panel.IsPlain()) return panel.template Lines<OfUnsigned, true>(begin, end);
   panel.template Lines<OfUnsigned, false>(begin, end);

@@ -1,8 +1,41 @@
 // Dense sums in registers; included behind result_impl.h, once for each instruction set.
+namespace mxplan::integers {
+namespace {
+
+struct State {};
+
+}  // namespace
+}  // namespace mxplan::integers
+
+// Behind what panels share.
 #include "onednn/integers/panels_impl.h"
 
 namespace mxplan::integers {
 namespace {
+
+constexpr int64_t kLine = 64;  // bytes of one in a cache
+
+// The weights of the next panel, which stand behind those of this one: nobody sees them coming
+// but the loop over this one's pixels.
+struct WeightsAhead {
+  const int8_t* next = nullptr;
+  int64_t asked = 0;  // bytes each time
+
+  // Of the panel of some channels that is multiplied with pixels [begin, end), `pixels` at a time.
+  MXPLAN_INLINE WeightsAhead(const Dense& product, int64_t channel, int64_t channels,
+                             int64_t pixels, int64_t begin, int64_t end) {
+    if (channel + channels >= product.channels) return;
+    const int64_t bytes = (channels + kLane - 1) / kLane * product.weights_block;
+    next = product.weights + channel / kLane * product.weights_block + bytes;
+    asked = (bytes * pixels / (end - begin) + kLine - 1) / kLine * kLine;
+  }
+
+  MXPLAN_INLINE void Ask() {
+    for (const int8_t* end = next + asked; next < end; next += kLine) {
+      __builtin_prefetch(next, 0, 2);
+    }
+  }
+};
 
 template <bool kSigned>
 MXPLAN_INLINE Ints Unsigned(Ints bytes) {
@@ -113,7 +146,7 @@ struct PanelOfPixels {
 
 template <int kVectors>
 inline void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t channel,
-                     int64_t channels) {
+                     int64_t channels, State* /*state*/) {
   // Sums and the weights and numbers that they meet fill the registers.
   constexpr int kPixels = kPixelsBy[kVectors];
   const WeightsAhead ahead(product, channel, channels, kPixels, begin, end);

@@ -195,7 +195,8 @@ void BuildWindows(StepBuilder* b, const DenseKernel& kernel) {
   const Dims& window = b->Get("weights").dims;
   const int64_t row = window[3] * src[1];  // numbers of a window's
   const int64_t item = ItemOf(kernel);
-  Bands bands = BandsOf(b, 1);
+  const int64_t numbers = window[2] * row;
+  Bands bands = BandsOf(b, 1, kernel.copies ? numbers * dst[1] : 0);
   bands.most = std::max<int64_t>(bands.most / item, 1);
   Dense product(WindowPixels(b, bands, 1));
   product.channels = dst[1];

@@ -1,5 +1,7 @@
 // Dense sums, panel by panel; included behind result_impl.h, once for each instruction set, by
-// what defines the sums of one panel.
+// what defines the sums of one panel, behind
+//
+//   State     what the panels of a call share
 #include "onednn/vectors/counts_impl.h"
 
 namespace mxplan::integers {
@@ -7,13 +9,13 @@ namespace {
 
 constexpr int64_t kBytesTogether = 128 << 10;  // of src and dst
 constexpr int64_t kPixelsTogether = 48;        // at least: each time a panel begins costs one more
-constexpr int64_t kLine = 64;                  // bytes of one in a cache
 constexpr int64_t kVectorsOfBlock = kLane / kLanes;
 constexpr int64_t kFactors = kLanes * kNumbers;  // that are loaded together
 
 // The sums of pixels [begin, end) and of some channels, at most kVectors of them.
 template <int kVectors>
-void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t channel, int64_t channels);
+void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t channel, int64_t channels,
+              State* state);
 
 // The weights of a panel, which begins with a block, at a depth of a window's row.
 template <int kVectors>
@@ -43,32 +45,11 @@ MXPLAN_INLINE void Start(const Dense& product, const Weights<kVectors>& weights,
   for (int v = 0; v < kVectors; ++v) start[v] *= -zero;
 }
 
-// The weights of the next panel, which stand behind those of this one: nobody sees them coming
-// but the loop over this one's pixels.
-struct WeightsAhead {
-  const int8_t* next = nullptr;
-  int64_t asked = 0;  // bytes each time
-
-  // Of the panel of some channels that is multiplied with pixels [begin, end), `pixels` at a time.
-  MXPLAN_INLINE WeightsAhead(const Dense& product, int64_t channel, int64_t channels,
-                             int64_t pixels, int64_t begin, int64_t end) {
-    if (channel + channels >= product.channels) return;
-    const int64_t bytes = (channels + kLane - 1) / kLane * product.weights_block;
-    next = product.weights + channel / kLane * product.weights_block + bytes;
-    asked = (bytes * pixels / (end - begin) + kLine - 1) / kLine * kLine;
-  }
-
-  MXPLAN_INLINE void Ask() {
-    for (const int8_t* end = next + asked; next < end; next += kLine) {
-      __builtin_prefetch(next, 0, 2);
-    }
-  }
-};
-
 // Every panel of some pixels, which stay in cache meanwhile.
 inline void RunDense(const Dense& product, int64_t begin, int64_t end, int64_t first_channel,
                      int64_t channels) {
   if (begin == end) return;  // a thread's share of few pixels
+  State state;
   constexpr int64_t kMost = kMostVectors / kVectorsOfBlock;
   const int64_t blocks = (channels + kLane - 1) / kLane;
   const int64_t panels = (blocks + kMost - 1) / kMost;  // of about the same number of blocks
@@ -83,7 +64,7 @@ inline void RunDense(const Dense& product, int64_t begin, int64_t end, int64_t f
       const int64_t first = blocks * p / panels * kLane;
       const int64_t last = std::min(blocks * (p + 1) / panels * kLane, channels);
       WithConstant<kMostVectors>((last - first + kLanes - 1) / kLanes, [&](auto some) {
-        RunPanel<some>(product, from, to, first_channel + first, last - first);
+        RunPanel<some>(product, from, to, first_channel + first, last - first, &state);
       });
     }
   }

@@ -140,7 +140,7 @@ void Build(StepBuilder* b, const std::string& name) {
     const memory::desc filters = MakeDesc(filter, memory::data_type::bf16, "abcd");
     return BuildProduct(b, product, pixels, {}, numbers, filters, name);
   }
-  const Bands bands = BandsOf(b, kItem);
+  const Bands bands = BandsOf(b, kItem, numbers * b->Get("dst").dims[1] * kItem);
   product.geometry = WindowPixels(b, bands, kItem);
   const memory::desc filters = MakeDesc(filter, memory::data_type::bf16, "acdb");
   BuildProduct(b, product, pixels, bands, numbers, filters, name);

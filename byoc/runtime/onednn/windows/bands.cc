@@ -7,7 +7,8 @@
 namespace mxplan {
 namespace {
 
-constexpr int64_t kBandBytes = 96 << 10;  // of copied rows: they stay in cache until they are read
+// Of copied rows, which stay in cache until they are read: in the next one beside many weights.
+constexpr int64_t kBandBytes = 96 << 10, kMostBandBytes = 512 << 10;
 
 }  // namespace
 
@@ -15,7 +16,7 @@ int64_t Bands::LinesFrom(int64_t line, int64_t end) const {
   return std::min({most, lines - line % lines, end - line});
 }
 
-Bands BandsOf(StepBuilder* b, int64_t item) {
+Bands BandsOf(StepBuilder* b, int64_t item, int64_t weights) {
   const Dims &src = b->Get("src").dims, &dst = b->Get("dst").dims;
   const Dims& filter = b->Get("weights").dims;
   const Dims& strides = b->Integers("strides", 2, 1);
@@ -31,7 +32,8 @@ Bands BandsOf(StepBuilder* b, int64_t item) {
   bands.left = padding[1] * pixel;
   bands.row = src[3] * pixel;
   bands.padded_row = ((dst[3] - 1) * strides[1] + filter[3]) * pixel;
-  const int64_t rows = std::max(kBandBytes / bands.padded_row - bands.window, int64_t{0});
+  const int64_t bytes = std::clamp(weights / 2, kBandBytes, kMostBandBytes);
+  const int64_t rows = std::max(bytes / bands.padded_row - bands.window, int64_t{0});
   bands.most = std::clamp<int64_t>(1 + rows / bands.stride, 1, dst[2]);
   return bands;
 }

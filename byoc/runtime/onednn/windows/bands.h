@@ -25,8 +25,9 @@ struct Bands {
   int64_t LinesFrom(int64_t line, int64_t end) const;
 };
 
-// Those of a convolution of images whose numbers have `item` bytes.
-Bands BandsOf(StepBuilder* b, int64_t item);
+// Those of a convolution of images whose numbers have `item` bytes.  A kernel reads all weights
+// once for each band, so bands have more lines beside `weights` of many bytes.
+Bands BandsOf(StepBuilder* b, int64_t item, int64_t weights = 0);
 
 // Calls run(line, lines) for the bands of a thread's share of all lines.
 template <typename Run>
