@@ -62,12 +62,12 @@ def medians_in_turns(
 ) -> list[float]:
     """Median microseconds of each call, all in turns, ``each`` times in a turn behind ``untimed`` others.
 
-    Each round begins with another call, and every other one goes backwards: what runs before a call changes
-    its caches and its clock.
+    Every other round goes backwards, and the next one begins with another call: what runs before a call
+    changes its caches and its clock.
     """
     times: list[list[float]] = [[] for _ in calls]
     for turn in range(rounds):
-        order = [(turn + at) % len(calls) for at in range(len(calls))]
+        order = [(turn // 2 + at) % len(calls) for at in range(len(calls))]
         for number in reversed(order) if turn % 2 else order:
             call = calls[number]
             for _ in range(untimed):
