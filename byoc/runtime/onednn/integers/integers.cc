@@ -202,16 +202,16 @@ void BuildWindows(StepBuilder* b, const DenseKernel& kernel) {
   product.channels = dst[1];
   for (int64_t* bytes : {&product.src_row, &product.src_pixel, &product.src_line}) *bytes *= item;
   if (kernel.copies) {
-    product.weights_block = FilledUp(product.rows * row, kTileDepth) * kLane;
+    product.weights_block = FilledUp(numbers, kTileDepth) * kLane;
   } else {
     product.depth = FilledUp(row * item, kFour);  // behind a row weights are 0
     product.weights_row = product.depth / item * kLane;
     product.weights_block = product.rows * product.weights_row;
   }
   const int64_t scratch = BandScratch(bands, product, kernel);
-  const int threads = ThreadsFor(PixelsOfDst(b) * product.rows * row * product.channels);
+  const int threads = ThreadsFor(PixelsOfDst(b) * numbers * product.channels);
   // Filters as rows of windows: [channels, rows, numbers of a row], or these behind each other.
-  const Dims all = {dst[1], product.rows * row}, seen = {dst[1], row, product.rows};
+  const Dims all = {dst[1], numbers}, seen = {dst[1], row, product.rows};
   const auto filters = [&](const char* tag, const char* of_rows) {
     return kernel.copies ? MakeDesc(all, memory::data_type::s8, tag)
                          : MakeDesc(seen, memory::data_type::s8, of_rows);

@@ -284,6 +284,15 @@ def test_threads_share_pixels_and_channels(shape: tuple[int, ...], threads: int)
         check(Case(shape, shape[1], 3, padding=PADDED, groups=shape[1]))
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("strides", [(1, 1), (2, 2)])
+def test_windows_beside_many_weights(strides: tuple[int, int], threads: int) -> None:
+    """By tiles in bands of more lines, of all of an image and of a part."""
+    with with_threads(threads):
+        check(Case((3, 256, 14, 13), 272, 3, strides, PADDED))
+        check(Case((1, 200, 40, 41), 230, 3, strides, PADDED))
+
+
 @pytest.mark.parametrize(
     "case",
     [

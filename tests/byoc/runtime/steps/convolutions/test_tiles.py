@@ -219,6 +219,16 @@ def test_weights_beyond_a_cache_are_read_for_several_groups(size: tuple[int, int
 
 
 @needs_instructions
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("strides", [(1, 1), (2, 2)])
+def test_windows_beside_many_weights(strides: tuple[int, int], threads: int) -> None:
+    """In bands of more lines, of all of an image and of a part."""
+    with with_threads(threads):
+        check(Case((3, 192, 14, 13), 200, (3, 3), strides, (1, 1, 1, 1)))
+        check(Case((1, 150, 40, 41), 168, (3, 3), strides, (1, 1, 1, 1)))
+
+
+@needs_instructions
 @pytest.mark.parametrize("channels", [20, 32, 45])
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_stays_where_it_is_seen(number: float, channels: int) -> None:
