@@ -231,7 +231,7 @@ def is_function(post_op: ir.PostOp) -> TypeGuard[ir.EltwisePostOp]:
 
 
 def functions_behind(facts: StepFacts) -> int:
-    """How many post-ops of a step are such functions."""
+    """The number of such functions among a step's post-ops."""
     return sum(map(is_function, facts.step.post_ops))
 
 

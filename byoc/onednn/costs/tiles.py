@@ -41,12 +41,7 @@ _STEP_OF_BYTES, _STEP_OF_WINDOWS, _STEP_OF_PIXELS, _STEP_OF_VECTORS = 2.5, 2.8, 
 _FINISHED, _FINISHED_THERE, _FINISHED_BY_VECTORS = 7.0, 9.5, 6.0
 _POST_OP, _POST_OP_THERE = 1.5, 4.0
 _FUNCTION, _FUNCTION_BY_VECTORS, _FUNCTION_BY_VECTORS_THERE = 42.0, 32.0, 22.0
-_FUNCTION_THERE = {
-    "brgconv_1x1": 30.0,
-    "jit_1x1": 50.0,
-    "jit": 36.0,
-    "brgconv": 90.0,
-}
+_FUNCTION_THERE = {"brgconv_1x1": 30.0, "jit_1x1": 50.0, "jit": 36.0, "brgconv": 90.0}
 _OTHER_FUNCTION_THERE = 32.0
 _COPIED_PIECE, _COPIED_THERE = 7.5, 20.0
 _BYTES = ("uint8", "int8")
@@ -91,14 +86,13 @@ def tiles_us(facts: StepFacts, machine: MachineRates) -> float:
     groups = facts.step.attrs.groups if isinstance(facts.step.attrs, ir.Convolution) else 1
     vectors = groups * whole(channels // groups, VECTOR) / VECTOR
     steps, copies = -(-_depth(facts) // _STEP_BYTES), 0.0
-    by_tiles = _of_tiles(facts.info)
-    if by_tiles:
+    if _of_tiles(facts.info):
         step = _step_of_bytes(facts) if integers else _STEP
         cycles = step * steps * _unfilled(facts)
-        copies = _copied(facts)
+        copies = _copied(facts, steps)
     else:
         cycles = _STEP_OF_VECTORS * _depth(facts) / _STEP_BYTES
-    cycles += _finished_bytes(facts, by_tiles) if integers else finished(facts)
+    cycles += _finished_bytes(facts) if integers else finished(facts)
     return pixels * (vectors * cycles + copies) / machine.cycles_per_us(machine.threads) / machine.threads
 
 
@@ -108,12 +102,12 @@ def _step_of_bytes(facts: StepFacts) -> float:
     return _STEP_OF_WINDOWS if facts.info.family == WINDOWS else _STEP_OF_PIXELS
 
 
-def _finished_bytes(facts: StepFacts, by_tiles: bool) -> float:
+def _finished_bytes(facts: StepFacts) -> float:
     """Cycles in which a vector of sums of integers becomes one of results."""
     ours, functions = is_own(facts), functions_behind(facts)
     others = sum(not (is_function(one) or _is_relu(one)) for one in facts.step.post_ops)
     cycles = (_POST_OP if ours else _POST_OP_THERE) * others
-    if not by_tiles:
+    if not _of_tiles(facts.info):
         function = _FUNCTION_BY_VECTORS if ours else _FUNCTION_BY_VECTORS_THERE
         return cycles + _FINISHED_BY_VECTORS + function * functions
     if ours:
@@ -141,7 +135,7 @@ def _depth(facts: StepFacts) -> int:
     return numbers * item_bytes(facts.dtype("src"))
 
 
-def _copied(facts: StepFacts) -> float:
+def _copied(facts: StepFacts, steps: int) -> float:
     """Cycles for each pixel to copy windows in front of their products."""
     attrs = facts.step.attrs
     if not isinstance(attrs, ir.Convolution) or attrs.groups > 1:
@@ -151,7 +145,7 @@ def _copied(facts: StepFacts) -> float:
     if rows * math.prod(others) == 1 or row % _STEP_BYTES == 0:
         return 0.0
     if facts.dtype("src") not in _BYTES:
-        return copied(facts, -(-_depth(facts) // _STEP_BYTES))
+        return copied(facts, steps)
     if not is_own(facts):
         return _COPIED_THERE
     panels = -(-facts.shape("dst")[1] // (4 * VECTOR))

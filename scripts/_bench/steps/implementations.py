@@ -14,6 +14,7 @@ least time.  OMP_NUM_THREADS says how many threads.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -45,19 +46,32 @@ _EACH, _UNTIMED = 10, 3
 _TYPES = ("float32", "bfloat16", "uint8")
 
 
+_LAYER = re.compile(r"{n}x{n}x{n}x{n}:{n}:{n}:(\w+)".replace("{n}", r"([1-9]\d*)"), re.ASCII)
+
+
 @dataclass(frozen=True)
 class _Layer:
     """One convolution in one type; products of integers have scales, and a result in 8 bits."""
 
     text: str
     dtype: str
+    numbers: tuple[int, ...]
+    function: str
+
+    @classmethod
+    def read(cls, text: str, dtype: str) -> _Layer:
+        """Of the command line; SystemExit where it is no layer."""
+        found = _LAYER.fullmatch(text)
+        if found is None:
+            raise SystemExit(f"bench: {text!r} is no layer; one is {LAYERS.partition(',')[0]}")
+        *numbers, function = found.groups()
+        return cls(text, dtype, tuple(int(number) for number in numbers), function)
 
     def program(self, preferred: str = "") -> ir.Program:
-        shape, window, stride, function = self.text.split(":")
-        samples, inputs, outputs, side = (int(number) for number in shape.split("x"))
-        around = int(window) // 2
-        size = (side + 2 * around - int(window)) // int(stride) + 1
-        filters, integers = (outputs, inputs, int(window), int(window)), self.dtype == "uint8"
+        samples, inputs, outputs, side, window, stride = self.numbers
+        around = window // 2
+        size = (side + 2 * around - window) // stride + 1
+        filters, integers = (outputs, inputs, window, window), self.dtype == "uint8"
         values = [
             ir.Value("src", (samples, inputs, side, side), self.dtype, "input", "acdb", 0),
             ir.Value("weights", filters, "int8" if integers else self.dtype, "constant", "abcd", 0),
@@ -67,9 +81,9 @@ class _Layer:
         scales = ("src_scale", "weights_scale", "dst_scale") if integers else ()
         values += [ir.Value(role, (1,), "float32", "constant", "a", 2 + at) for at, role in enumerate(scales)]
         operands = tuple(ir.Operand(value.name, number) for number, value in enumerate(values))
-        attrs = ir.Convolution((int(stride),) * 2, (around,) * 4, (1, 1), 1, preferred=preferred)
-        alpha = 1.0 if function == "swish" else 0.0
-        step = ir.Step("step", attrs, operands, (ir.EltwisePostOp(function, alpha, 0.0),))
+        attrs = ir.Convolution((stride,) * 2, (around,) * 4, (1, 1), 1, preferred=preferred)
+        alpha = 1.0 if self.function == "swish" else 0.0
+        step = ir.Step("step", attrs, operands, (ir.EltwisePostOp(self.function, alpha, 0.0),))
         return ir.Program("layer", tuple(values), (step,))
 
     def implementations(self) -> list[str]:
@@ -102,7 +116,7 @@ class _Layer:
     def _drawn(self, value: ir.Value, rng: np.random.Generator) -> np.ndarray:
         """Numbers as a value is stored, by which sums are about as large as 1."""
         shape, kind = tuple(int(extent) for extent in value.shape), numpy_type(value.dtype)
-        inputs, window = int(self.text.split("x")[1]), int(self.text.split(":")[1])
+        _, inputs, _, _, window, _ = self.numbers
         terms = float(np.sqrt(inputs * window * window))
         if value.name.endswith("scale"):
             scales = {"src": 2.0**-5, "weights": 2.0**-6 / terms, "dst": 2.0**-5}
@@ -129,18 +143,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dtype", default="float32", choices=_TYPES, help="(float32)")
     parser.add_argument("--rounds", type=int, default=30, help="turns of each (30)")
     options = parser.parse_args(arguments)
+    layers = [_Layer.read(text, options.dtype) for text in options.layers.split(",")]
     print(format_environment(environment(Path(__file__).resolve().parents[3])), file=sys.stderr)
     print("| layer | chosen | us | best | us | chosen / best | all: us / cost |")
     print("| --- | --- | ---: | --- | ---: | ---: | --- |")
-    for text in options.layers.split(","):
-        layer = _Layer(text, options.dtype)
+    for layer in layers:
         names = layer.implementations()
         medians = medians_in_turns(layer.calls(names), options.rounds, each=_EACH, untimed=_UNTIMED)
         times = dict(zip(names, medians, strict=True))
         costs = {name: layer.cost(name) for name in names}
         chosen, best = min(names, key=costs.__getitem__), min(names, key=times.__getitem__)
         every = "; ".join(f"{name} {times[name]:.0f} / {costs[name]:.0f}" for name in names)
-        cells = [text, chosen, f"{times[chosen]:.0f}", best, f"{times[best]:.0f}"]
+        cells = [layer.text, chosen, f"{times[chosen]:.0f}", best, f"{times[best]:.0f}"]
         print(f"| {' | '.join([*cells, f'{times[chosen] / times[best]:.2f}', every])} |", flush=True)
     return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -14,13 +15,13 @@ from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 
 F32, BF16 = "float32", "bfloat16"
-LAST = "acdb"
+LAST, BLOCKS = "acdb", "aBcd16b"
 RELU, SWISH = ir.EltwisePostOp("relu", 0.0, 0.0), ir.EltwisePostOp("swish", 1.0, 0.0)
 CLIP, HARD = ir.EltwisePostOp("clip", -0.5, 0.75), ir.EltwisePostOp("hardswish", 1 / 6, 0.5)
 LEAKY, GELU = ir.EltwisePostOp("relu", 0.1, 0.0), ir.EltwisePostOp("gelu_erf", 0.0, 0.0)
 
 
-class ShortConvolution:
+class ShortConvolution(ABC):
     """input -> convolution -> output; what is ``added`` stands in front of the other post-ops.
 
     A test's dataclass has the fields, and says what filters and attributes are.
@@ -36,12 +37,17 @@ class ShortConvolution:
     constant: bool
 
     @property
+    @abstractmethod
     def filters(self) -> tuple[int, ...]:
-        raise NotImplementedError
+        """Their shape."""
 
     @property
-    def attrs(self) -> ir.Convolution:
-        raise NotImplementedError
+    @abstractmethod
+    def attrs(self) -> ir.Convolution: ...
+
+    @property
+    def src_layout(self) -> str:
+        return self.layout
 
     @property
     def outputs(self) -> int:
@@ -63,7 +69,7 @@ class ShortConvolution:
         typed = (rng.standard_normal(self.filters) / np.sqrt(terms)).astype(numpy_type(self.weights_dtype))
         plain = "abcde"[: len(self.filters)]
         weights = b.constant(typed) if self.constant else b.input(self.filters, plain, self.weights_dtype)
-        roles: dict[str, Any] = {"src": b.input(self.src, self.layout, BF16), "weights": weights}
+        roles: dict[str, Any] = {"src": b.input(self.src, self.src_layout, BF16), "weights": weights}
         if self.bias:
             roles["bias"] = b.constant(rng.standard_normal(self.outputs).astype(F32))
         post_ops = list(self.post_ops)
@@ -94,7 +100,10 @@ class ShortConvolution:
         n, c, h, w = self.src
         inputs = [rng.standard_normal((n, h, w, c)).astype(numpy_type(BF16))]
         if self.added in ("like dst", "sum"):
-            inputs.append(rng.standard_normal(self.stored).astype(numpy_type(self.dst)))
+            added = rng.standard_normal(self.stored).astype(numpy_type(self.dst))
+            if self.layout == BLOCKS and self.outputs % 16:
+                added[:, -1, ..., self.outputs % 16 :] = 0  # as whoever stores it leaves it
+            inputs.append(added)
         return self.builder().run_stored(*inputs, shape=self.stored)
 
     def result_of(self, src: Array) -> Array:

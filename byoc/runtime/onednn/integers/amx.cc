@@ -13,17 +13,6 @@
 // Behind what they work with.
 #include "onednn/amx/groups_impl.h"
 #include "onednn/integers/result_impl.h"
-
-namespace mxplan::integers {
-namespace {
-
-struct State {
-  amx::Tiles tiles;
-};
-
-}  // namespace
-}  // namespace mxplan::integers
-
 // Behind what they work on.
 #include "onednn/integers/panels_impl.h"
 
@@ -151,10 +140,10 @@ struct PanelOfTiles {
   }
 };
 
-template <int kVectors>
+template <int kVectors, typename Shared>
 void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t channel, int64_t channels,
-              State* state) {
-  PanelOfTiles<kVectors> panel(product, channel, channels, &state->tiles);
+              Shared* tiles) {
+  PanelOfTiles<kVectors> panel(product, channel, channels, tiles);
   if (product.src.is_signed) return panel.template Lines<OfSigned, false>(begin, end);
   if (panel.panel.IsPlain()) return panel.template Lines<OfUnsigned, true>(begin, end);
   panel.template Lines<OfUnsigned, false>(begin, end);
@@ -163,7 +152,7 @@ void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t channel,
 }  // namespace
 
 DenseKernel AmxDense() {
-  return {"avx512_amx", kNumbers, nullptr, RunDense,
+  return {"avx512_amx", kNumbers, nullptr, RunDense<amx::Tiles>,
           [](const Dense& product) { return amx::Groups::CopiesOf(product); }};
 }
 

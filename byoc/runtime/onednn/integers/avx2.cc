@@ -17,6 +17,6 @@
 
 namespace mxplan::integers {
 
-DenseKernel Avx2Dense() { return {"avx2_words", kNumbers, Widen, RunDense}; }
+DenseKernel Avx2Dense() { return {"avx2_words", kNumbers, Widen, RunDense<Nothing>}; }
 
 }  // namespace mxplan::integers

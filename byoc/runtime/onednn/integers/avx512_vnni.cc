@@ -17,6 +17,6 @@
 
 namespace mxplan::integers {
 
-DenseKernel Avx512VnniDense() { return {"avx512_vnni", kNumbers, nullptr, RunDense}; }
+DenseKernel Avx512VnniDense() { return {"avx512_vnni", kNumbers, nullptr, RunDense<Nothing>}; }
 
 }  // namespace mxplan::integers

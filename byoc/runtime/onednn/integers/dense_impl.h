@@ -1,13 +1,4 @@
 // Dense sums in registers; included behind result_impl.h, once for each instruction set.
-namespace mxplan::integers {
-namespace {
-
-struct State {};
-
-}  // namespace
-}  // namespace mxplan::integers
-
-// Behind what panels share.
 #include "onednn/integers/panels_impl.h"
 
 namespace mxplan::integers {
@@ -144,9 +135,11 @@ struct PanelOfPixels {
   }
 };
 
-template <int kVectors>
-inline void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t channel,
-                     int64_t channels, State* /*state*/) {
+struct Nothing {};
+
+template <int kVectors, typename Shared>
+void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t channel, int64_t channels,
+              Shared* /*shared*/) {
   // Sums and the weights and numbers that they meet fill the registers.
   constexpr int kPixels = kPixelsBy[kVectors];
   const WeightsAhead ahead(product, channel, channels, kPixels, begin, end);

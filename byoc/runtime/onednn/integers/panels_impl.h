@@ -1,7 +1,5 @@
 // Dense sums, panel by panel; included behind result_impl.h, once for each instruction set, by
-// what defines the sums of one panel, behind
-//
-//   State     what the panels of a call share
+// what defines the sums of one panel.
 #include "onednn/vectors/counts_impl.h"
 
 namespace mxplan::integers {
@@ -12,10 +10,11 @@ constexpr int64_t kPixelsTogether = 48;        // at least: each time a panel be
 constexpr int64_t kVectorsOfBlock = kLane / kLanes;
 constexpr int64_t kFactors = kLanes * kNumbers;  // that are loaded together
 
-// The sums of pixels [begin, end) and of some channels, at most kVectors of them.
-template <int kVectors>
+// The sums of pixels [begin, end) and of some channels, at most kVectors of them; `shared` by the
+// panels of a call.
+template <int kVectors, typename Shared>
 void RunPanel(const Dense& product, int64_t begin, int64_t end, int64_t channel, int64_t channels,
-              State* state);
+              Shared* shared);
 
 // The weights of a panel, which begins with a block, at a depth of a window's row.
 template <int kVectors>
@@ -46,10 +45,11 @@ MXPLAN_INLINE void Start(const Dense& product, const Weights<kVectors>& weights,
 }
 
 // Every panel of some pixels, which stay in cache meanwhile.
-inline void RunDense(const Dense& product, int64_t begin, int64_t end, int64_t first_channel,
-                     int64_t channels) {
+template <typename Shared>
+void RunDense(const Dense& product, int64_t begin, int64_t end, int64_t first_channel,
+              int64_t channels) {
   if (begin == end) return;  // a thread's share of few pixels
-  State state;
+  Shared shared;
   constexpr int64_t kMost = kMostVectors / kVectorsOfBlock;
   const int64_t blocks = (channels + kLane - 1) / kLane;
   const int64_t panels = (blocks + kMost - 1) / kMost;  // of about the same number of blocks
@@ -64,7 +64,7 @@ inline void RunDense(const Dense& product, int64_t begin, int64_t end, int64_t f
       const int64_t first = blocks * p / panels * kLane;
       const int64_t last = std::min(blocks * (p + 1) / panels * kLane, channels);
       WithConstant<kMostVectors>((last - first + kLanes - 1) / kLanes, [&](auto some) {
-        RunPanel<some>(product, from, to, first_channel + first, last - first, &state);
+        RunPanel<some>(product, from, to, first_channel + first, last - first, &shared);
       });
     }
   }

@@ -7,7 +7,8 @@
 namespace mxplan {
 namespace {
 
-// Of copied rows, which stay in cache until they are read: in the next one beside many weights.
+// Of copied rows, which stay in cache until they are read: in that of 2 MiB which cores with AMX
+// have beside many weights, of which only its kernels tell.
 constexpr int64_t kBandBytes = 96 << 10, kMostBandBytes = 512 << 10;
 
 }  // namespace

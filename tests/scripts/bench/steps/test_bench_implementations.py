@@ -32,6 +32,15 @@ def test_each_layer_runs_in_every_implementation(dtype: str, capsys: pytest.Capt
         assert all(name.partition(":")[0] != "ref" for name in times)
 
 
+@pytest.mark.parametrize("text", ["", "1x8x16x9", "1x8x16x9:1:1", "1x8xax9:1:1:relu", "1x8x16x9:1:0:relu"])
+def test_text_that_is_no_layer_is_named_before_others_run(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match=f"bench: '{text}' is no layer; one is 1x64x64x56:1:1:relu"):
+        implementations.main(["--layers", f"{LAYERS[0]},{text}"])
+    assert capsys.readouterr().out == ""
+
+
 def test_a_layer_that_onednn_does_not_compute_is_named() -> None:
     with pytest.raises(SystemExit, match="bench: 1x8x16x9:1:1:nothing: "):
         implementations.main(["--layers", "1x8x16x9:1:1:nothing"])

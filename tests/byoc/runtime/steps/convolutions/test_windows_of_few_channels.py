@@ -7,16 +7,25 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pytest
 from less_instructions import run_again
-from program_builder import Array, Builder, call, output_shape
+from program_builder import Array
+from short_convolutions import (
+    BF16,
+    BLOCKS,
+    CLIP,
+    F32,
+    LAST,
+    RELU,
+    SWISH,
+    ShortConvolution,
+    assert_one_rounding_apart,
+)
+from single_steps import without
 
-from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.byoc.onednn.backend import OneDNN
-from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.execution.threads import with_threads
@@ -24,80 +33,45 @@ from tvm_mxplan.execution.threads import with_threads
 OWN = "windows:avx512_bf16"
 MISSING = OneDNN().lacks("bfloat16")
 """The reason that nothing runs in bfloat16, '' if something does."""
-F32, BF16 = "float32", "bfloat16"
-LAST, BLOCKS = "acdb", "aBcd16b"
-RELU, SWISH = ir.EltwisePostOp("relu", 0.0, 0.0), ir.EltwisePostOp("swish", 1.0, 0.0)
-CLIP, LOWER = ir.EltwisePostOp("clip", -0.5, 0.75), ir.EltwisePostOp("linear", 0.75, -0.25)
+LOWER = ir.EltwisePostOp("linear", 0.75, -0.25)
 
 
 @dataclass(frozen=True)
-class Case:
-    """input, channels last -> convolution -> output."""
+class Case(ShortConvolution):
+    """Dense, of an image with channels last."""
 
     src: tuple[int, ...]
-    outputs: int = 32
+    channels: int = 32
     window: tuple[int, int] = (3, 3)
     strides: tuple[int, int] = (2, 2)
     padding: tuple[int, ...] = (1, 1, 1, 1)
     dilation: tuple[int, int] = (1, 1)
     dst: str = BF16
+    weights_dtype: str = BF16
     layout: str = LAST
     bias: bool = True
     post_ops: tuple[ir.PostOp, ...] = (RELU,)
     added: str = ""
+    preferred: str = OWN
+    constant: bool = True
 
     @property
-    def weights(self) -> tuple[int, ...]:
-        return (self.outputs, self.src[1], *self.window)
-
-    def attrs(self, preferred: str) -> ir.Convolution:
-        return ir.Convolution(self.strides, self.padding, self.dilation, 1, preferred=preferred)
+    def filters(self) -> tuple[int, ...]:
+        return (self.channels, self.src[1], *self.window)
 
     @property
-    def result(self) -> tuple[int, ...]:
-        return output_shape(self.src, self.weights, self.attrs(""))
+    def attrs(self) -> ir.Convolution:
+        return ir.Convolution(self.strides, self.padding, self.dilation, 1, preferred=self.preferred)
 
     @property
-    def stored(self) -> tuple[int, ...]:
-        n, c, h, w = self.result
-        return (n, h, w, c) if self.layout == LAST else (n, -(-c // 16), h, w, 16)
+    def src_layout(self) -> str:
+        return LAST
 
-    def builder(self, preferred: str = "") -> Builder:
-        rng, b = np.random.default_rng([5, *self.src, self.outputs]), Builder()
-        weights = rng.standard_normal(self.weights) / np.sqrt(np.prod(self.weights[1:]))
-        roles: dict[str, Any] = {
-            "src": b.input(self.src, LAST, BF16),
-            "weights": b.constant(weights.astype(numpy_type(BF16))),
-        }
-        if self.bias:
-            roles["bias"] = b.constant(rng.standard_normal(self.outputs).astype(F32))
-        post_ops = list(self.post_ops)
-        if self.added == "like dst":
-            post_ops.insert(0, ir.BinaryPostOp("add", b.input(self.result, self.layout, self.dst)))
-        elif self.added == "channels":
-            row = rng.uniform(0.5, 1.5, (1, self.outputs, 1, 1)).astype(F32)
-            post_ops.insert(0, ir.BinaryPostOp("mul", b.constant(row)))
-        roles["dst"] = b.output(self.result, self.layout, self.dst)
-        b.step(self.attrs(preferred), post_ops, **roles)
-        return b
-
-    def info(self, preferred: str = "") -> StepInfo:
-        (found,) = library.describe(self.builder(preferred).build()).steps
-        return found
+    def theirs(self) -> Case:
+        return replace(self, preferred="")
 
     def takes_it(self) -> bool:
-        return OWN in self.info().alternatives
-
-    def run(self, preferred: str = "") -> Array:
-        rng = np.random.default_rng(7)
-        n, c, h, w = self.src
-        inputs = [rng.standard_normal((n, h, w, c)).astype(numpy_type(BF16))]
-        if self.added == "like dst":
-            added = rng.standard_normal(self.stored).astype(numpy_type(self.dst))
-            if self.layout == BLOCKS and self.outputs % 16:
-                added[:, -1, ..., self.outputs % 16 :] = 0  # as whoever stores it leaves it
-            inputs.append(added)
-        return self.builder(preferred).run_stored(*inputs, shape=self.stored)
+        return OWN in self.theirs().info().alternatives
 
 
 def has_instructions() -> bool:
@@ -111,18 +85,16 @@ needs_instructions = pytest.mark.skipif(
 
 def check(case: Case) -> Array:
     """The kernel's results, which are the library's but for one rounding."""
-    info = case.info(OWN)
+    info = case.info()
     assert (info.implementation, info.error) == (OWN, "")
-    actual = case.run(OWN)
-    theirs = replace(case, layout=LAST) if case.added != "like dst" else case
-    expected = theirs.run().astype("float64")
+    actual = case.run()
+    theirs = case.theirs()
+    expected = (replace(theirs, layout=LAST) if case.added != "like dst" else theirs).run()
     if case.layout == BLOCKS and case.added != "like dst":
         n, c, h, w = case.result
         expected = np.pad(expected, [(0, 0)] * 3 + [(0, -c % 16)])
         expected = expected.reshape(n, h, w, -1, 16).transpose(0, 3, 1, 2, 4)
-    one = 2.0**-7 if case.dst == BF16 else 2.0**-20  # sums in another order
-    apart = np.abs(actual.astype("float64") - expected)
-    assert np.all(apart <= one * (1.0 + np.abs(expected)))
+    assert_one_rounding_apart(actual, expected, case.dst)
     return actual
 
 
@@ -197,9 +169,7 @@ def test_what_is_no_number_stays() -> None:
     case = Case((1, 3, 8, 8), window=(1, 1), strides=(1, 1), padding=(0,) * 4, post_ops=(RELU, CLIP))
     x = np.ones((1, 8, 8, 3), numpy_type(BF16))
     x[0, 2, 3, 0] = np.nan  # beside the last number of the window before
-    result = np.zeros(case.stored, numpy_type(BF16))
-    b = case.builder(OWN)
-    call(b.module(), b.name, x, result)
+    result = case.result_of(x)
     assert np.isnan(result[0, 2, 3]).all() and np.isnan(result).sum() == case.outputs
 
 
@@ -224,19 +194,16 @@ def test_threads_share_bands_of_images(shape: tuple[int, ...], threads: int) -> 
     ids=["many channels", "dilated", "a large window", "a large stride"],
 )
 def test_others_are_left_to_the_library(case: Case) -> None:
-    assert case.info().error == ""
+    assert case.theirs().info().error == ""
     assert not case.takes_it()
 
 
 @needs_instructions
 def test_a_refused_kernel_is_onednns() -> None:
     case = Case((1, 3, 9, 9))
-    library.refuse(case.info(OWN).descriptor, OWN, "tried")
-    try:
-        assert "is refused" in case.info(OWN).error
-        assert not case.takes_it() and not case.info().error
-    finally:
-        library.forget_refusals()
+    with without(case.info()):
+        assert "is refused" in case.info().error
+        assert not case.takes_it() and not case.theirs().info().error
 
 
 @pytest.mark.slow
