@@ -5,12 +5,13 @@
                                               (x - mean) * scale + shift      many deviations away from 0)
     split(x, ...)[i]                       -> strided_slice(x, ...)
     concat(x[a:b], x[b:c], y)              -> concat(x[a:c], y)      (also: all of x)
+    concat(x[0::2], x[1::2])               -> a permutation of x     (see ``slices/phases``)
     broadcast_to(x, shape of x)            -> x                      (also reshape, astype)
     reshape(reshape(x, ...), shape of x)   -> x
     permute_dims(x, [0, 1, ...])           -> x
     permute_dims(put(permute_dims(x, p), y), inverse of p)
                                            -> put(x, permute_dims(y, inverse of p))
-    reads and writes by constant indices   -> slices and puts        (see ``regular_places``)
+    reads and writes by constant indices   -> slices and puts        (see ``slices/regular_places``)
     x * 1, x / 1, x + 0, x - 0             -> x                      (real numbers; constants that leave x its
                                               shape; of -0 + 0 the sign is not kept)
     a + broadcast_to(b, shape of a)        -> a + b                  (also other binary operators)
@@ -35,10 +36,8 @@ from tvm import relax
 from tvm_mxplan.operators.put import PUT, place_of, put
 
 from ..relax_types import constant_of, dtype_of, make_constant, permutation_of, scalar_of, shape_of
-from .regular_places import OPERATORS as BY_INDICES
-from .regular_places import of_regular_places
 from .rewriter import Site, is_call_to, rewrite_bindings
-from .sections import join_sections, section_of_split
+from .slices import BY_INDICES, join_phases, join_sections, of_regular_places, section_of_split
 
 _STACK_REDUCTIONS: dict[str, Callable[[relax.Expr, relax.Expr], relax.Expr]] = {
     "sum": relax.op.add,
@@ -65,7 +64,8 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
         if value.index == 0 and is_call_to(call, "nn.batch_norm"):
             return _scale_and_shift(site, call)
     if is_call_to(value, "concat"):
-        return join_sections(site, value)
+        sections = join_sections(site, value)
+        return join_phases(site, value) if sections is None else sections
     if is_call_to(value, *BY_INDICES):
         return of_regular_places(site, value)
     if is_call_to(value, "broadcast_to", "reshape", "astype"):

@@ -104,7 +104,7 @@ def _reason(part: _Part, costs: _Costs, times: Mapping[str, float | None], regio
         theirs += region_us
     elif not (part.behind or part.before):
         ours += region_us
-    if (1.0 if saved else SURE) * ours <= theirs and part.composites:
+    if (1.0 if saved else SURE) * ours <= theirs and (part.composites or saved):
         return ""
     kernels = "kernel is" if len(part.operators) == 1 else f"kernels for {', '.join(part.operators)} are"
     return f"TVM's {kernels} estimated at {theirs:.1f} us, the library's at {ours:.1f} us"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed; it is no dependency")
+_pytree = torch.utils._pytree
 
 import tvm_mxplan  # noqa: E402
 from tvm_mxplan.errors import InvalidInputError, UnsupportedError  # noqa: E402
@@ -300,3 +301,27 @@ def test_other_weights_do_not_come_to_stand_where_compiled_ones_stood():
             net.weight = None
             net.weight = torch.nn.Parameter(torch.randn(96, 64).t())
     assert len(places) == 6
+
+
+class Answer(dict):
+    """A mapping that PyTorch knows as a node without names for its parts, as diffusers' outputs are."""
+
+
+class Answering(torch.nn.Module):
+    """A model that returns such a mapping, with a tuple in it."""
+
+    def forward(self, x: torch.Tensor) -> Answer:
+        return Answer(sample=x.relu(), pair=(x.tanh(), x.sigmoid()))
+
+
+def test_results_in_a_class_that_does_not_name_its_parts() -> None:
+    _pytree.register_pytree_node(
+        Answer,
+        lambda answer: (list(answer.values()), list(answer)),
+        lambda values, keys: Answer(zip(keys, values, strict=True)),
+    )
+    x = torch.randn(2, 5)
+    executable = tvm_mxplan.compile(torch.export.export(Answering(), (x,)), options={"cache": "disabled"})
+    assert [port.name for port in executable.signature.outputs] == ["sample", "pair_0", "pair_1"]
+    for result, expected in zip(executable(x.numpy()), (x.relu(), x.tanh(), x.sigmoid()), strict=True):
+        np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-6)

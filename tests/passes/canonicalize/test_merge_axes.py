@@ -1,4 +1,4 @@
-"""``MergeAxes``: softmaxes and reductions of seven axes run in regions; six and fewer stay as they are."""
+"""``MergeAxes``: operators of seven axes run in regions; those of six and fewer stay as they are."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import tvm
+from relax_programs import TARGET, run
 from tvm import relax, tirx
 
 import tvm_mxplan
 from tvm_mxplan.passes.canonicalize import MergeAxes
 
 SHAPE = (2, 1, 9, 4, 4, 3, 5)
+SUMMAND = np.arange(16, dtype="float32").reshape(4, 4, 1, 1)
 Write = Callable[[relax.Expr], relax.Expr]
 OPERATORS: dict[str, tuple[Write, Callable[[np.ndarray], np.ndarray], list[int]]] = {
     "softmax": (lambda x: relax.op.nn.softmax(x, 2), lambda x: softmax(x, 2), [2, 9, 240]),
@@ -23,6 +25,13 @@ OPERATORS: dict[str, tuple[Write, Callable[[np.ndarray], np.ndarray], list[int]]
         lambda x: x.mean((5, 6), keepdims=True),
         [288, 15],
     ),
+    "element by element": (relax.op.tanh, np.tanh, [4320]),
+    "broadcast": (
+        lambda x: relax.op.add(x, relax.const(SUMMAND)),
+        lambda x: x + SUMMAND,
+        [18, 16, 15],
+    ),
+    "with a number": (lambda x: relax.op.multiply(x, relax.const(3.0)), lambda x: 3 * x, [4320]),
 }
 
 
@@ -39,6 +48,11 @@ def module(write: Write, shape: tuple[object, ...]) -> tvm.IRModule:
             y = builder.emit_output(builder.emit(write(x)))
         builder.emit_func_output(y)
     return builder.get()
+
+
+def result_of(mod: tvm.IRModule, x: np.ndarray) -> np.ndarray:
+    (result,) = run(relax.VirtualMachine(tvm.compile(mod, TARGET), tvm.cpu()), x)
+    return result
 
 
 def merged(mod: tvm.IRModule) -> list[int]:
@@ -58,6 +72,31 @@ def test_many_axes_run_in_a_region(name: str) -> None:
     assert len(executable.report.regions) == 1
     x = np.random.default_rng(3).standard_normal(SHAPE).astype("float32")
     np.testing.assert_allclose(executable(x)[0].numpy(), wanted(x.astype("float64")), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("axes", "shape"),
+    [
+        ([0, 3, 4, 1, 2, 6, 5], [2, 9, 16, 3, 5]),
+        ([6, 5, 4, 3, 2, 1, 0], [2, 9, 4, 4, 3, 5]),
+        ([0, 3, 4, 5, 6, 1, 2], [2, 9, 240]),
+        (None, [2, 9, 4, 4, 3, 5]),
+    ],
+)
+def test_axes_that_are_moved_together(axes: list[int] | None, shape: list[int]) -> None:
+    mod = module(lambda x: relax.op.permute_dims(x, axes), SHAPE)
+    few = MergeAxes()(mod)
+    assert merged(few) == shape
+    x = np.random.default_rng(3).standard_normal(SHAPE).astype("float32")
+    np.testing.assert_array_equal(result_of(few, x), x.transpose(axes))
+
+
+@pytest.mark.parametrize("axes", [[0, 2, 3, 1, 4, 5, 6], [1, 0, 2, 3, 4, 5, 6]])
+def test_axes_of_one_element_that_are_moved(axes: list[int]) -> None:
+    shape = (2, 1, 1, 3, 4, 5, 2) if axes[0] == 0 else (2, 1, 3, 4, 5, 2, 2)
+    mod = MergeAxes()(module(lambda x: relax.op.permute_dims(x, axes), shape))
+    calls = list(relax.analysis.get_var2val(mod["main"]).values())
+    assert [call.op.name for call in calls] == ["relax.reshape"]
 
 
 def test_named_extents() -> None:

@@ -225,6 +225,75 @@ def test_a_section_of_a_split_of_unknown_extents_stays():
     assert_unchanged(SimplifyInference(), lines, parameters='x: R.Tensor(dtype="float32", ndim=3)')
 
 
+def result_of(mod, x):
+    (result,) = run(relax.VirtualMachine(tvm.compile(mod, TARGET), tvm.cpu()), x)
+    return result
+
+
+def names(mod):
+    return [operator.name.removeprefix("relax.") for operator in operators(mod)]
+
+
+PHASES = [(1, 2, 2), (1, 4, 4), (1, 2, 3), (3, 2, 3)]
+"""Axis that is joined, steps of the two last axes."""
+
+
+@pytest.mark.parametrize(("joined", "high", "wide"), PHASES)
+@pytest.mark.parametrize("rows_first", [True, False])
+def test_all_phases_of_a_tensor_are_a_permutation_of_it(joined, high, wide, rows_first):
+    places = [(i, j) for i in range(high) for j in range(wide)]
+    places = places if rows_first else sorted(places, key=lambda place: place[::-1])
+    lines = ""
+    for at, (i, j) in enumerate(places):
+        lines += f"r{at} = R.strided_slice(x, [2], [{i}], [12], [{high}])\n"
+        lines += f"p{at} = R.strided_slice(r{at}, [3], [{j}], [12], [{wide}])\n"
+    lines += f"y = R.concat(({', '.join(f'p{at}' for at in range(len(places)))}), axis={joined})"
+    mod = dataflow(lines, 'x: R.Tensor((2, 3, 12, 12), "float32")')
+    joined_up = SimplifyInference()(mod)
+    assert names(joined_up) == ["reshape", "permute_dims", "reshape"]
+    x = normal(0, 2, 3, 12, 12)
+    np.testing.assert_array_equal(result_of(joined_up, x), result_of(mod, x))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "a = R.strided_slice(x, [2], [0], [4], [2])\ny = R.concat((a, a), axis=1)",
+        "a = R.strided_slice(x, [2], [0], [4], [2])\nb = R.strided_slice(z, [2], [1], [4], [2])\n"
+        "y = R.concat((a, b), axis=1)",
+        "a = R.strided_slice(x, [2], [1], [4], [2])\nb = R.strided_slice(x, [2], [0], [4], [2])\n"
+        "y = R.concat((a, b), axis=1)",
+        "a = R.strided_slice(x, [2], [0], [3], [2])\nb = R.strided_slice(x, [2], [1], [4], [2])\n"
+        "c = R.strided_slice(x, [2], [0], [4], [2])\ny = R.concat((a, b, c), axis=1)",
+        "a = R.strided_slice(x, [3], [0], [4], [3])\nb = R.strided_slice(x, [3], [1], [5], [3])\n"
+        "c = R.strided_slice(x, [3], [1], [4], [2])\ny = R.concat((a, c), axis=1)",
+    ],
+)
+def test_other_slices_with_steps_are_joined_as_they_are(lines):
+    mod = dataflow(lines, TWO)
+    assert "permute_dims" not in names(SimplifyInference()(mod))
+
+
+@pytest.mark.parametrize("indices", [[4, 5, 0, 1, 2, 3], [0, 0, 1, 2, 3, 4, 5], [1, 2, 4, 5]])
+def test_stretches_of_an_axis_are_joined(indices):
+    lines = f'i = R.const({indices}, "int64")\ny = R.take(x, i, axis=1)'
+    mod = dataflow(lines, 'x: R.Tensor((2, 6, 16), "float32")')
+    found = SimplifyInference()(mod)
+    assert names(found)[-1] == "concat" and "take" not in names(found)
+    x = normal(0, 2, 6, 16)
+    np.testing.assert_array_equal(result_of(found, x), x[:, indices])
+
+
+@pytest.mark.parametrize(
+    ("indices", "row"), [([5, 4, 3, 2, 1], 16), ([4, 5, 0, 1], 4), ([-1, 0, 1], 16), ([4, 5, 6, 0], 16)]
+)
+def test_others_are_taken(indices, row):
+    """Many stretches, short ones, places from the end, and those that are none."""
+    lines = f'i = R.const({indices}, "int64")\ny = R.take(x, i, axis=1, mode="wrap")'
+    mod = dataflow(lines, f'x: R.Tensor((2, 6, {row}), "float32")')
+    assert names(SimplifyInference()(mod)) == ["take"]
+
+
 def test_what_has_no_known_shape_is_left() -> None:
     """Operands of unknown extents may be anything; a concatenation of all elements has no axis."""
     unknown = 'x: R.Tensor(dtype="float32", ndim=4), v: R.Tensor((3, 1, 1), "float32")'

@@ -138,8 +138,20 @@ def test_of_what_is_not_known_nothing_is_said() -> None:
     assert told([1.0], [math.inf]) == ""
 
 
-def test_views_alone_are_left() -> None:
-    assert told([0.0], []) != "" and told([0.0], [], behind=True, before=True) != ""
+def test_views_alone_are_left_but_in_the_middle_of_a_region() -> None:
+    assert told([0.0], []) != "" and told([0.0], [], behind=True) != "" and told([0.0], [], before=True) != ""
+    assert told([0.0], [], behind=True, before=True) == ""
+
+
+def test_permutations_of_more_axes_than_the_leader_has_do_not_cut_its_region() -> None:
+    params = 'x: R.Tensor((2, 4, 2, 3, 2, 5, 2, 7), "float32")'
+    lines = (
+        "a = R.reshape(x, (8, 6, 10, 14))\nb = R.nn.relu(a)\nc = R.reshape(b, (2, 4, 2, 3, 2, 5, 2, 7))\n"
+        "d = R.permute_dims(c, [0, 7, 2, 4, 6, 1, 3, 5])\ne = R.reshape(d, (14, 8, 60))\ny = R.tanh(e)"
+    )
+    found, _ = chosen(lines, params)
+    assert found["permute_dims_0"] == "host"
+    assert found["relu_0"] == found["tanh_0"] == "onednn"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 
@@ -23,6 +23,33 @@ def module_path(meta: Mapping[str, Any]) -> str:
     path = re.sub(r"^L\['self'\]\.?|^L__self__\.?", "", path)  # as torch.compile writes it
     path = path.replace("_modules['", ".").replace("']", "")
     return re.sub(r"\.{2,}", ".", path).strip(".")
+
+
+def places(spec: Any) -> list[Sequence[Any]]:
+    """Lists the path to each leaf of one of PyTorch's pytrees, whose classes need not name their parts."""
+    return list(_paths(spec, ()))
+
+
+def _paths(spec: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    if spec.is_leaf():
+        yield path
+        return
+    children = spec.children()
+    for key, child in zip(_keys(spec, len(children)), children, strict=True):
+        yield from _paths(child, (*path, key))
+
+
+def _keys(spec: Any, count: int) -> Sequence[Any]:
+    """The parts of a node: by its class, by the keys of a mapping, or by numbers."""
+    from torch.utils import _pytree
+
+    kind = _pytree.SUPPORTED_NODES[spec.type]
+    node = kind.unflatten_fn(list(range(count)), spec.context)
+    if kind.flatten_with_keys_fn is not None:
+        return [key for key, _ in kind.flatten_with_keys_fn(node)[0]]
+    if isinstance(node, Mapping) and len(node) == count:
+        return list(node)
+    return range(count)
 
 
 def result_names(paths: Sequence[Sequence[Any]]) -> list[str]:

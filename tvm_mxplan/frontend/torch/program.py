@@ -16,7 +16,7 @@ from ..origins import OriginBuilder
 from ..relax.relax_bounds import LOWER_BOUND
 from .dimensions import Bound
 from .graph import GraphImporter
-from .names import result_names
+from .names import places, result_names
 from .sizes import size_of
 from .tensors import Weights, dtype_name
 
@@ -138,19 +138,11 @@ def user_results(program: Any, results: Sequence[Any], source: str) -> list[tupl
         for value, spec in zip(results, specs, strict=True)
         if spec.kind.name in ("USER_OUTPUT", "LOSS_OUTPUT")
     ]
-    found = zip(wanted, places(program.call_spec.out_spec, len(wanted)), strict=True)
+    found = zip(wanted, places(program.call_spec.out_spec), strict=True)
     kept = [(value, path) for value, path in found if value is not None]
     if not kept:
         raise InvalidInputError(f"{source}: returns no tensor; expected one at least")
     return kept
-
-
-def places(spec: Any, count: int) -> list[Sequence[Any]]:
-    """The path to each leaf of one of PyTorch's pytrees."""
-    from torch.utils import _pytree
-
-    leaves, _ = _pytree.tree_flatten_with_path(_pytree.tree_unflatten(list(range(count)), spec))
-    return [path for path, _ in leaves]
 
 
 def result_tensor(importer: GraphImporter, value: Any) -> relax.Expr:

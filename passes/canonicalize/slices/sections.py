@@ -15,8 +15,8 @@ from tvm import relax
 
 from tvm_mxplan.core.program.dims import is_static
 
-from ..relax_types import shape_of, slice_begin
-from .rewriter import Site, is_call_to
+from ...relax_types import shape_of, slice_begin
+from ..rewriter import Site, is_call_to
 
 
 def section_of_split(split: relax.Call, index: int) -> relax.Expr | None:

@@ -2,6 +2,7 @@
 
     take(x, 3, axis=0)                        -> reshape(x[3:4], ...)
     take(x, [[0, 2], [1, 3]], axis=0)         -> permute_dims(reshape(x, (2, 2, ...)), (1, 0, ...))
+    take(x, [2, 3, 0, 1], axis=0)             -> concat((x[2:4], x[0:2]))
     gather_nd(x, [[[0, 2], [0, 3]]])          -> x[0:1, 2:4]
     gather_elements(x, [[1, ...]], axis=0)    -> x[1:2]
     scatter_nd(x, [[2], [4], [6]], u)         -> put(x, u, axis 0, begin 2, step 2)
@@ -12,8 +13,10 @@ Exporters write windows side by side so, and reads of and assignments to slices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import tvm
@@ -21,9 +24,9 @@ from tvm import relax
 
 from tvm_mxplan.operators.put import put
 
-from ..relax_types import shape_of
-from .fold_constants import numbers_of
-from .rewriter import Site, is_call_to
+from ...relax_types import shape_of
+from ..fold_constants import numbers_of
+from ..rewriter import Site, is_call_to
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,9 @@ class _Run:
         return self.begin + self.step * (self.count - 1) + 1
 
 
+_FEW, _LONG = 4, 16
+"""So many stretches of an axis are rather joined than taken element by element, if in each so many elements
+lie side by side."""
 Runs = Mapping[int, _Run]
 """By axis."""
 
@@ -91,11 +97,27 @@ def _take(site: Site, call: relax.Call, indices: np.ndarray) -> relax.Expr | Non
         return None
     axis = int(call.attrs.axis) % len(dims)
     places = _places(indices) or _places(_in_rows(indices))
-    if places is None or not _fits(data, {axis: places.run}):
+    if places is None:
+        return _neighbours_joined(site, data, axis, indices)
+    if not _fits(data, {axis: places.run}):
         return None
     part = _sliced(site, data, {axis: places.run})
     apart = _turned_back(site, part, dims[:axis], [places], dims[axis + 1 :])
     return relax.op.reshape(apart, call.ty.shape)
+
+
+def _neighbours_joined(site: Site, data: relax.Expr, axis: int, indices: np.ndarray) -> relax.Expr | None:
+    """A few stretches of an axis behind each other, as rolling it reads them; None for others."""
+    if indices.ndim != 1:
+        return None
+    ends = [0, *(np.flatnonzero(np.diff(indices) != 1) + 1).tolist(), len(indices)]
+    stretches = [_Run(int(indices[begin]), 1, end - begin) for begin, end in pairwise(ends)]
+    row = math.prod(extent for extent in (shape_of(data) or ())[axis + 1 :] if isinstance(extent, int))
+    if len(stretches) > _FEW or min(one.count for one in stretches) * row < _LONG:
+        return None
+    if any(one.begin < 0 or not _fits(data, {axis: one}) for one in stretches):
+        return None
+    return relax.op.concat([_sliced(site, data, {axis: one}) for one in stretches], axis)
 
 
 def _gather(site: Site, call: relax.Call, indices: np.ndarray) -> relax.Expr | None:
