@@ -17,6 +17,7 @@
     a + broadcast_to(b, shape of a)        -> a + b                  (also other binary operators)
     sum(stack((a, b, ...), axis), [axis])  -> a + b + ...            (also max and min)
     minimum(maximum(x, lo), hi)            -> clip(x, lo, hi)        (real numbers, lo <= hi)
+    where(x > 0, x, x * 0.1)               -> leakyrelu(x, 0.1)      (see ``recover_slopes``)
 
 The ONNX importer writes Sum, Max and Min with several inputs as a reduction over a stack of broadcast
 tensors, which hides every residual connection.  What it hides in TIR is ``RecoverOperators``' work.
@@ -36,6 +37,7 @@ from tvm import relax
 from tvm_mxplan.operators.put import PUT, place_of, put
 
 from ..relax_types import constant_of, dtype_of, make_constant, permutation_of, scalar_of, shape_of
+from .recover_slopes import with_slopes
 from .rewriter import Site, is_call_to, rewrite_bindings
 from .slices import BY_INDICES, join_phases, join_sections, of_regular_places, section_of_split
 
@@ -66,6 +68,8 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
     if is_call_to(value, "concat"):
         sections = join_sections(site, value)
         return join_phases(site, value) if sections is None else sections
+    if is_call_to(value, "where"):
+        return with_slopes(site, value)
     if is_call_to(value, *BY_INDICES):
         return of_regular_places(site, value)
     if is_call_to(value, "broadcast_to", "reshape", "astype"):

@@ -5,7 +5,8 @@ After    {"take_0": "TVM's kernel is estimated at 1.2 us, the library's at 2.6 u
 
 Operators of the guest that hand tensors to each other are weighed together.  A kernel of TVM's between two
 operators of the leader would cut its region in two; one of the guest's that touches nothing of the leader
-is a region of its own.  Both count as much as calling a region takes on the machine.
+is a region of its own.  Both count as much as calling a region takes on the machine, the first also the
+conversions of images between their layouts and plain ones.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Worth:
                 for part in _parts(after, function, guest.name, self.leaders[guest.name]):
                     if not wanted.isdisjoint(part.operators):
                         continue
-                    reason = _reason(part, costs, times, self.machine.region_us)
+                    reason = _reason(part, costs, times, self.machine.region_us, costs.turning_us(part))
                     if reason:
                         found |= dict.fromkeys(part.operators, reason)
         return found
@@ -92,8 +93,19 @@ class _Part:
     before: bool = False
 
 
-def _reason(part: _Part, costs: _Costs, times: Mapping[str, float | None], region_us: float) -> str:
-    """The reason for leaving a part to TVM; '' for one that pays, or that nothing is known of."""
+def _reason(
+    part: _Part,
+    costs: _Costs,
+    times: Mapping[str, float | None],
+    region_us: float,
+    turning_us: float = 0.0,
+) -> str:
+    """The reason for leaving a part to TVM; '' for one that pays, or that nothing is known of.
+
+    Parameters
+    ----------
+    region_us, turning_us : microseconds of calling a region once more, and of the conversions at its ends.
+    """
     known = [times.get(name) for name in part.operators]
     ours = math.fsum(costs[composite] for composite in part.composites)
     if None in known or math.isinf(ours):
@@ -101,7 +113,7 @@ def _reason(part: _Part, costs: _Costs, times: Mapping[str, float | None], regio
     theirs = math.fsum(us for us in known if us is not None)
     saved = part.behind and part.before
     if saved:
-        theirs += region_us
+        theirs += region_us + turning_us
     elif not (part.behind or part.before):
         ours += region_us
     if (1.0 if saved else SURE) * ours <= theirs and (part.composites or saved):
@@ -128,10 +140,27 @@ class _Costs(dict[tvm.ir.GlobalVar, float]):
             self[composite] = math.fsum(self._step_us(program, step) for step in program.steps)
         return float(self[composite])
 
+    def turning_us(self, part: _Part) -> float:
+        """Microseconds of making images plain for TVM's kernels and back; the guest takes them as they are.
+
+        Of two such conversions one is counted: who stands there may work on plain images as well.
+        """
+        nbytes = 0
+        for composite in part.composites:
+            if not math.isinf(self[composite]):
+                program = typical(self._sharing.program_of(self._mod[composite]))
+                for step in program.steps:
+                    if isinstance(step.attrs, self._guest.layout_rules(step).images):
+                        nbytes += self._facts(program, step).image_bytes
+        return self._machine.copying_us(nbytes)
+
     def _step_us(self, program: ir.Program, step: ir.Step) -> float:
+        return self._guest.cost(self._facts(program, step), self._machine)
+
+    def _facts(self, program: ir.Program, step: ir.Step) -> StepFacts:
         shapes = (program.values[value].shape for _, value in operands_of(step))
         layouts = tuple(plain_layout(len(shape)) for shape in shapes)
-        return self._guest.cost(StepFacts(program, step, layouts), self._machine)
+        return StepFacts(program, step, layouts)
 
 
 def _parts(mod: tvm.IRModule, function: relax.Function, guest: str, leader: str) -> Iterator[_Part]:

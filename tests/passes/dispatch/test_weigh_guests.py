@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import tvm
@@ -13,7 +14,7 @@ from tvm_mxplan.byoc.joined import joined, leaders
 from tvm_mxplan.core.decisions.journal import Journal
 from tvm_mxplan.core.machine import default_rates
 from tvm_mxplan.passes.annotations import dispatch_of
-from tvm_mxplan.passes.dispatch import DispatchOperators
+from tvm_mxplan.passes.dispatch import DispatchOperators, weigh_guests
 from tvm_mxplan.passes.dispatch.implementations import preference_of
 from tvm_mxplan.passes.dispatch.weigh_guests import Worth, _Part, _reason
 from tvm_mxplan.passes.region import NameOperators
@@ -141,6 +142,30 @@ def test_of_what_is_not_known_nothing_is_said() -> None:
 def test_views_alone_are_left_but_in_the_middle_of_a_region() -> None:
     assert told([0.0], []) != "" and told([0.0], [], behind=True) != "" and told([0.0], [], before=True) != ""
     assert told([0.0], [], behind=True, before=True) == ""
+
+
+def test_images_that_tvm_would_have_made_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resize between convolutions, for whose kernel of TVM's images are converted before and behind."""
+    turned = []
+
+    def reason(*args: Any) -> str:
+        turned.append(args[-1])
+        return _reason(*args)
+
+    monkeypatch.setattr(weigh_guests, "_reason", reason)
+    params = 'x: R.Tensor((1, 64, 56, 56), "float32"), w: R.Tensor((64, 64, 3, 3), "float32")'
+    resize = (
+        'R.image.resize2d(a, (112, 112), layout="NCHW", method="linear", coordinate_transformation_mode="{}")'
+    )
+    lines = (
+        "a = R.nn.conv2d(x, w, padding=[1, 1, 1, 1])\n"
+        f"b = {resize.format('align_corners')}\ny = R.nn.conv2d(b, w, padding=[1, 1, 1, 1])"
+    )
+    assert chosen(lines, params)[0]["resize2d_0"] == "host"
+    assert turned == [default_rates().copying_us(4 * 64 * (56 * 56 + 112 * 112))]
+    turned.clear()
+    chosen("a = R.nn.relu(x)\nb = R.floor(a)\ny = R.tanh(b)")
+    assert turned == [0.0]
 
 
 def test_permutations_of_more_axes_than_the_leader_has_do_not_cut_its_region() -> None:

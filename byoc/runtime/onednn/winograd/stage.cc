@@ -10,6 +10,7 @@
 
 #include "onednn/engine.h"
 #include "onednn/post_ops/post_ops.h"
+#include "onednn/vectors/flush_subnormals.h"
 
 namespace mxplan::winograd {
 namespace {
@@ -110,6 +111,7 @@ class WinogradStage final : public MemoryStage {
   }
 
   void TransformInput(const Call& call, const Chunk& chunk, Range tiles, size_t buffer) const {
+    FlushSubnormals flush;
     plan_.kernels.input(GroupOf(plan_.src, chunk.group), call.Data(kSrc), plan_.grid, tiles.begin,
                         tiles.end,
                         PatchesAt(call.Data(call.Index(buffer, kPatches)), plan_.src_columns,
@@ -133,6 +135,7 @@ class WinogradStage final : public MemoryStage {
   }
 
   void TransformOutput(const Call& call, const Chunk& chunk, Range tiles, size_t buffer) const {
+    FlushSubnormals flush;
     plan_.kernels.output(GroupOf(plan_.dst, chunk.group), call.Data(kDst), plan_.grid, tiles.begin,
                          tiles.end,
                          PatchesAt(call.Data(call.Index(buffer, kProducts)), plan_.dst_columns,

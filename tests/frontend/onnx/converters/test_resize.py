@@ -147,6 +147,9 @@ def test_images_of_named_sizes(factors: tuple[float, float]) -> None:
     [
         ("nearest", {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}),
         ("linear", {"coordinate_transformation_mode": "half_pixel"}),
+        ("linear", {"coordinate_transformation_mode": "align_corners"}),
+        ("cubic", {"coordinate_transformation_mode": "align_corners"}),
+        ("cubic", {"coordinate_transformation_mode": "half_pixel", "cubic_coeff_a": -0.5}),
     ],
 )
 def test_what_libraries_resize_is_left_to_them(mode: str, options: dict) -> None:

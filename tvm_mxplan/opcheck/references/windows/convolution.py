@@ -134,9 +134,11 @@ def _with_bias(
     """
     value = linear(operands.src, operands["weights"])
     size = linear(absolute(operands.src), absolute(operands["weights"])).astype(np.float64)
+    flushed = 0.0
     if algorithm != "direct":
+        flushed = winograd.flushed(algorithm, operands["weights"])
         size = winograd.reach(algorithm, operands["weights"].shape[-1], size)
     if operands.get("bias") is not None:
         bias = operands.channels("bias")
         value, size = value + bias, size + np.abs(bias)
-    return Estimate(value, gamma(terms + 1) * size)
+    return Estimate(value, gamma(terms + 1) * size + flushed)

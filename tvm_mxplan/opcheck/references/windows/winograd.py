@@ -31,6 +31,14 @@ def reach(algorithm: str, taps: int, size: Array) -> Array:
     return amplification(points, taps) ** 2 * maximum_filter(size, size=(1, 1, window, window))
 
 
+def flushed(algorithm: str, weights: Array) -> float:
+    """Returns how far results may be off as subnormal numbers are taken for zeros, on the way too."""
+    taps = weights.shape[-1]
+    sums = np.abs(weights.astype(np.float64)).reshape(-1, *weights.shape[-3:]).sum((1, 2, 3))
+    amplified = amplification(_POINTS[algorithm, taps], taps) ** 2 * float(sums.max(initial=0.0))
+    return float(np.finfo(np.float32).tiny) * (1 + amplified)
+
+
 def amplification(points: tuple[float, ...], taps: int) -> float:
     """Of one dimension: the largest row of |A'| (|G| 1 * |B'| 1)."""
     tile = len(points) + 2 - taps

@@ -242,3 +242,18 @@ print(library.isa())
 @pytest.mark.parametrize("isa", ["AVX2", "SSE41"])
 def test_other_instruction_sets(isa):
     run_with_less(SCRIPT, isa)
+
+
+@pytest.mark.parametrize("size", [30, 64])  # each thread its chunks; all threads one after the other
+def test_subnormal_numbers_are_zeros(size, threads):
+    """Saturated activations are full of them, and products with them take some hundred cycles each."""
+    case = Case("winograd_f4", (1, size, 20, 20), size)
+    case.x[...] = np.where(case.x > 0, case.x, np.float32(1e-40))
+    case.bias[...] = 0
+    positive = np.maximum(case.x, np.float32(1e-38))
+    positive[positive == np.float32(1e-38)] = 0
+    case.convolve()
+    case.check(convolution(positive, case.w, case.attrs, case.bias))
+    case.x[...] = 1e-40
+    assert not np.any(case.builder.run(case.x))
+    assert np.float32(1e-40) * np.float32(0.5) != 0, "the thread that called keeps subnormal numbers"

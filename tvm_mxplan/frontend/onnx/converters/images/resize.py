@@ -212,33 +212,46 @@ def _image_resize(
         return None
     if any(axis.axis < 2 or axis.scale is not None or axis.scale_at is not None for axis in axes):
         return None
-    if not _is_known_to_libraries(axes, rule):
+    coordinates = _coordinates_of_operators(axes, rule, len(dims))
+    if coordinates is None:
         return None
     results = {axis.axis: axis.result for axis in axes}
     size = relax.ShapeExpr([expression(results.get(at, dims[at])) for at in range(2, len(dims))])
-    method = "nearest_neighbor" if rule.method == "nearest" else "linear"
-    coordinates = "asymmetric" if rule.coordinates == "asymmetric" else "half_pixel"
-    rounding = "" if method == "linear" else "floor" if coordinates == "asymmetric" else "round"
     operator, layout = (
         (relax.op.image.resize2d, "NCHW") if len(dims) == 4 else (relax.op.image.resize3d, "NCDHW")
     )
+    if rule.method == "cubic":
+        return emitter.emit(
+            operator(data, size, None, layout, "cubic", coordinates, cubic_alpha=rule.cubic_a)
+        )
+    method = "nearest_neighbor" if rule.method == "nearest" else "linear"
+    rounding = "" if method == "linear" else "floor" if coordinates == "asymmetric" else "round"
     return emitter.emit(operator(data, size, None, layout, method, coordinates, rounding))
 
 
-def _is_known_to_libraries(axes: list[Axis], rule: Rule) -> bool:
-    """Whether half-pixel coordinates or, of images, asymmetric ones give what the rule does."""
+def _coordinates_of_operators(axes: list[Axis], rule: Rule, rank: int) -> str | None:
+    """The coordinates by which an operator gives what the rule does; None where there are none."""
+    several = all(compared("==", axis.result, 1) is False for axis in axes)
     symmetric = rule.coordinates in ("half_pixel", "half_pixel_symmetric") or (
-        rule.coordinates == "pytorch_half_pixel"
-        and all(compared("==", axis.result, 1) is False for axis in axes)
+        rule.coordinates == "pytorch_half_pixel" and several
     )
-    if rule.method == "linear":
-        return (symmetric or rule.coordinates == "asymmetric") and not rule.antialias
-    if rule.method != "nearest" or not all(_is_multiple(axis) for axis in axes):
-        return False
-    # With whole factors, half-pixel coordinates never fall between two pixels.
-    if rule.coordinates == "asymmetric":
-        return rule.rounding in ("floor", "ceil_where_smaller")
-    return symmetric and rule.rounding.startswith("round")
+    if rule.method == "nearest":
+        # With whole factors, half-pixel coordinates never fall between two pixels.
+        if rule.coordinates == "asymmetric":
+            regular = rule.rounding in ("floor", "ceil_where_smaller")
+        else:
+            regular = symmetric and rule.rounding.startswith("round")
+        if not regular or not all(map(_is_multiple, axes)):
+            return None
+        return "asymmetric" if rule.coordinates == "asymmetric" else "half_pixel"
+    known = all(isinstance(dim, int) for axis in axes for dim in (axis.size, axis.result))
+    if rule.antialias or rule.exclude_outside or (rule.method == "cubic" and not (rank == 4 and known)):
+        return None
+    if symmetric:
+        return "half_pixel"
+    if rule.coordinates == "align_corners":  # the operators divide by one less than the result
+        return "align_corners" if several and rank == 4 and known else None
+    return "asymmetric" if rule.coordinates == "asymmetric" and rule.method == "linear" else None
 
 
 def _is_multiple(axis: Axis) -> bool:
