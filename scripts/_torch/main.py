@@ -2,7 +2,8 @@
 
 Each network is made with random weights, its batch norms calibrated, and tried in a process of its own: as an
 exported program and as an ONNX model, each with fixed shapes and with named dimensions, and through
-torch.compile.  Needs the extra ``torch_models`` (torch, timm, transformers, onnxscript).
+torch.compile.  Needs the extra ``torch_models`` (torch, timm, transformers, onnxscript); networks of other
+libraries need ``torch_libraries``.
 """
 
 from __future__ import annotations
@@ -29,23 +30,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns
     -------
-    status : 0, 1 where a network fails or differs, 2 without torch.
+    status : 0, 1 where a network fails or differs, 2 without torch or for a library that is not known.
     """
     parser = argparse.ArgumentParser(prog="scripts/torch_models", description=__doc__)
     parser.add_argument("--models", default="", help="only those whose names contain this")
     parser.add_argument("--timm", default="", help="models of timm by name, in the place of the catalogue's")
     parser.add_argument("--doors", default=",".join(DOORS), help="some of %(default)s")
     parser.add_argument("--transformers", default="", help="architectures of transformers by name, or all")
+    parser.add_argument(
+        "--libraries", default="", help="small networks of other libraries by their names, or all"
+    )
     options = parser.parse_args(arguments)
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         print(f"{', '.join(missing)} not installed; pip install '.[torch_models]'", file=sys.stderr)
         return 2
+    try:
+        names = _names(options)
+    except ValueError as error:
+        parser.error(str(error))
     print(format_environment(environment(Path(__file__).resolve().parents[2])), file=sys.stderr)
     print("| network | door | error | compiled | regions | work in regions | s |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
     doors = [door for door in DOORS if door in options.doors.split(",")]
-    rows = [_row(name, door) for name in _names(options) for door in doors]
+    rows = [_row(name, door) for name in names for door in doors]
     tried = [row for row in rows if row is not None]
     print(f"\n{sum(tried)} of {len(tried)} compiled and agree.")
     return int(not all(tried))
@@ -54,10 +62,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _names(options: argparse.Namespace) -> list[str]:
     from .architectures import PREFIX, architecture_names
     from .catalogue import NETWORKS
+    from .libraries import library_names
 
     if options.transformers:
         listed = architecture_names() if options.transformers == "all" else options.transformers.split(",")
         return [PREFIX + name for name in listed if options.models in name]
+    if options.libraries:
+        return [name for name in library_names(options.libraries) if options.models in name]
     if options.timm:
         return list(options.timm.split(","))
     return [network.name for network in NETWORKS if options.models in network.name]

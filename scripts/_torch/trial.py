@@ -20,6 +20,7 @@ from tvm_mxplan.frontend.torch import dynamo
 
 from .architectures import PREFIX, NotMade, architecture, summary, with_named_axes
 from .catalogue import Network, calibrated, network_of
+from .libraries import library_network
 
 _OPTIONS = {"cache": "disabled"}
 _FIXED, _SEVERAL = (2,), (2, 3, 5)
@@ -36,7 +37,7 @@ def main(name: str, door: str) -> dict[str, Any]:
     """Returns the error relative to PyTorch and what was compiled, or why no network was made."""
     torch.manual_seed(0)
     try:
-        network = architecture(name) if name.startswith(PREFIX) else network_of(name)
+        network = architecture(name) if name.startswith(PREFIX) else library_network(name) or network_of(name)
         if name.startswith(PREFIX) and "named" in door:
             network = with_named_axes(network)
         model = calibrated(network.make(), network)

@@ -73,3 +73,22 @@ def test_networks_beside_the_catalogue_are_timms():
     network = network_of("lcnet_050")
     assert tuple(network.inputs(3)["x"].shape) == (3, 3, 224, 224)
     assert tuple(network_of("resnet18").inputs(1)["x"].shape) == (1, 3, 96, 96)
+
+
+def test_networks_of_other_libraries():
+    for package in ("torch", "torchvision"):
+        pytest.importorskip(package, reason="they are made of torch and of the libraries")
+    from _torch.architectures import NotMade
+    from _torch.libraries import LIBRARIES, _made, library_names, library_network
+
+    names = library_names("all")
+    assert {name.partition(":")[0] for name in names} == {*LIBRARIES} and len(names) > len(LIBRARIES)
+    assert all(name.startswith("torchvision:") for name in library_names("torchvision"))
+    with pytest.raises(ValueError, match="no networks of keras; expected some of torchvision"):
+        library_names("torchvision,keras")
+    network = library_network("torchvision:r3d_18")
+    assert network is not None and network.inputs(2)["x"].shape == (2, 3, 8, 56, 56)
+    assert not network.make().training
+    assert library_network("resnet18") is None
+    with pytest.raises(NotMade, match="no_such_library"):
+        _made("no_such_library.Class", {})

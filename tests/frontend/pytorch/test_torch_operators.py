@@ -141,6 +141,8 @@ CASES: dict[str, tuple[Any, ...]] = {
     "comparisons of booleans": (_of_booleans, X > 0, X > 0.5),
     "bounds of booleans": (lambda x: ((x > 0).clamp_min(x > 0.5), (x > 0).clamp_max(x > 0.5)), X),
     "read by strides": (lambda x: x.as_strided((4, 2, 3), (7, 1, 2), 1), X),
+    "read in a row": (lambda x: x.as_strided((7, 1, 5), (5, 99, 1)), X),
+    "read with gaps": (lambda x: x.as_strided((5, 5), (7, 1)), X),
     "averages that reach beyond": (_averages, IMAGE),
     "transposed with more behind": (_transposed, IMAGE[None], WEIGHT),
     "variances of nothing": (lambda x: (*torch.var_mean(x[:0], 0), torch.std(x[:, :0], 1)), X),
@@ -195,6 +197,20 @@ OF_SIZES: dict[str, Any] = {
     "medians": lambda x: (x.median(), *x.median(1), x.median(0)[0], *x.mode(0)),
     "products": lambda x: (torch.einsum("ij,kj->ik", x, x), x.view(-1)),
 }
+
+
+class _Averages(torch.nn.Module):
+    """An average of images whose channels stand last, which PyTorch writes by its strides."""
+
+    def forward(self, x: Any) -> Any:
+        return torch.flatten(torch.nn.functional.adaptive_avg_pool2d(torch.relu(x).permute(0, 3, 1, 2), 1), 1)
+
+
+def test_averages_of_channels_that_stand_last_need_no_kernel():
+    x = torch.randn(2, 6, 5, 32)
+    executable = tvm_mxplan.compile(torch.export.export(_Averages(), (x,)), options=OPTIONS)
+    assert len(executable.report.regions) == 1 and "relax.call_tir" not in str(executable.report.kept)
+    np.testing.assert_allclose(executable(x.numpy())[0].numpy(), _Averages()(x).numpy(), rtol=1e-5, atol=1e-6)
 
 
 class _OfSizes(torch.nn.Module):

@@ -10,7 +10,7 @@ import numpy as np
 from tvm import relax, te, tirx
 
 from .....errors import UnsupportedError
-from ....onnx.dimensions.dims import compared, expression
+from ....onnx.dimensions.dims import Dim, compared, expression, same
 from ...node import Emitter, Node, dims_of, dtype_of
 from ..table import converts
 
@@ -173,6 +173,9 @@ def _strided(emitter: Emitter, node: Node) -> relax.Expr:
             f"it reads up to place {reach} of {count} elements; expected unfold, or slices"
         )
 
+    if same(first, 0) and same(math.prod(shape), count) and _stand_in_a_row(shape, strides):
+        return emitter.reshaped(source, list(shape))
+
     def kernel(flat: te.Tensor, *sizes: tirx.Expr) -> te.Tensor:
         def element(*index: tirx.Var) -> tirx.Expr:
             place = expression(first)
@@ -184,6 +187,16 @@ def _strided(emitter: Emitter, node: Node) -> relax.Expr:
 
     flat = emitter.reshaped(source, [count])
     return emitter.builder.emit_te(kernel, flat, *map(expression, shape), primfunc_name_hint="as_strided")
+
+
+def _stand_in_a_row(shape: Sequence[Dim], strides: Sequence[Dim]) -> bool:
+    """Whether each element stands behind the one before it; of axes of one element strides tell nothing."""
+    row: Dim = 1
+    for dim, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if not same(dim, 1) and not same(stride, row):
+            return False
+        row = row * dim
+    return True
 
 
 @converts("diagonal_scatter.default")
