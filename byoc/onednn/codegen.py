@@ -278,9 +278,8 @@ def _softmax(c: Composite) -> int:
 def _layer_norm(c: Composite) -> int:
     call = c.root
     src, gamma, beta = (c.value(arg) for arg in call.args)
-    count = len(call.attrs.axes)
-    leading, last = c.shape[:-count], product(c.shape[-count:])
-    flat = (*leading, last) if leading else (1, last)
+    flat = rows.in_rows(c.shape, len(call.attrs.axes))
+    last = flat[-1]
     operands = [("src", c.builder.reshape(src, flat))]
     if bool(call.attrs.scale):
         operands.append(("scale", c.builder.reshape(gamma, (last,))))
@@ -319,9 +318,7 @@ def _instance_norm(c: Composite) -> int:
 
 
 def _layer_norm_parts(c: Composite) -> int:
-    count = len(c.find("mean").attrs.axis)
-    leading, last = c.shape[:-count], product(c.shape[-count:])
-    flat = (*leading, last) if leading else (1, last)
+    flat = rows.in_rows(c.shape, len(c.find("mean").attrs.axis))
     attrs = ir.LayerNormalization(c.find_scalar("add"))
     src = c.builder.reshape(c.only_param(), flat)
     return c.builder.reshape(c.builder.step("layer_norm", attrs, flat, [("src", src)]), c.shape)

@@ -4,7 +4,7 @@ Before   y = R.nn.softmax(x, axis=2)                     x (2, 1, 9, 8, 8, 4, 5)
 After    v = R.reshape(x, (2, 9, 1280))
          y = R.reshape(R.nn.softmax(v, axis=1), (2, 1, 9, 8, 8, 4, 5))
 
-Axes that stand side by side become one if softmaxes and reductions take all of them, or none; if
+Axes that stand side by side become one if softmaxes and reductions take all of them, or none (norms none); if
 permutations move them together; if operators that go element by element broadcast the same operands along
 them: the elements stay where they are.  Tensors of up to six axes are left alone.
 """
@@ -23,11 +23,12 @@ from .rewriter import Site, is_call_to, rewrite_bindings
 
 _MOST_AXES = 6
 _SOFTMAXES = ("nn.softmax", "nn.log_softmax")
+_NORMS = ("nn.layer_norm", "nn.rms_norm")
 _REDUCTIONS = ("sum", "mean", "max", "min", "prod")
 
 
 def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
-    if not is_call_to(value, *_SOFTMAXES, *_REDUCTIONS, *ELEMENTWISE, "permute_dims"):
+    if not is_call_to(value, *_SOFTMAXES, *_REDUCTIONS, *_NORMS, *ELEMENTWISE, "permute_dims"):
         return None
     tensors = [arg for arg in value.args if isinstance(arg.ty, relax.TensorType)]
     if not all(isinstance(tensor.ty.shape, relax.ShapeExpr) for tensor in tensors):
@@ -36,6 +37,8 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
         return None
     if is_call_to(value, "permute_dims"):
         return _permuted(site, value)
+    if is_call_to(value, *_NORMS):
+        return _normalized(site, value)
     return _elementwise(site, value) if is_call_to(value, *ELEMENTWISE) else _reduced(site, value)
 
 
@@ -88,6 +91,25 @@ def _permuted(site: Site, value: relax.Call) -> relax.Expr | None:
     few = site.emit(relax.op.reshape(source, [_extent(dims, group) for group in sources]))
     turned = site.emit(relax.op.permute_dims(few, [sources.index(group) for group in groups]))
     return relax.op.reshape(turned, value.ty.shape)
+
+
+def _normalized(site: Site, value: relax.Call) -> relax.Expr | None:
+    source, *parameters = value.args
+    dims = list(source.ty.shape.values)
+    axes = [int(axis) % len(dims) for axis in value.attrs.axes]
+    first = len(dims) - len(axes)
+    if axes != list(range(first, len(dims))) or first < 2:
+        return None
+    few = site.emit(relax.op.reshape(source, [_extent(dims, range(first)), *dims[first:]]))
+    last = list(range(1, len(axes) + 1))
+    epsilon = float(value.attrs.epsilon)
+    if is_call_to(value, "nn.rms_norm"):
+        found = relax.op.nn.rms_norm(few, *parameters, last, epsilon)
+    else:
+        found = relax.op.nn.layer_norm(
+            few, *parameters, last, epsilon, bool(value.attrs.center), bool(value.attrs.scale)
+        )
+    return relax.op.reshape(site.emit(found), value.ty.shape)
 
 
 def _reduced(site: Site, value: relax.Call) -> relax.Expr | None:

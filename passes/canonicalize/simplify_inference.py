@@ -17,6 +17,7 @@
     a + broadcast_to(b, shape of a)        -> a + b                  (also other binary operators)
     sum(stack((a, b, ...), axis), [axis])  -> a + b + ...            (also max and min)
     minimum(maximum(x, lo), hi)            -> clip(x, lo, hi)        (real numbers, lo <= hi)
+    variance(x)                            -> mean((x - mean(x)) * (x - mean(x)))
     where(x > 0, x, x * 0.1)               -> leakyrelu(x, 0.1)      (see ``recover_slopes``)
 
 The ONNX importer writes Sum, Max and Min with several inputs as a reduction over a stack of broadcast
@@ -68,6 +69,8 @@ def _rule(site: Site, value: relax.Expr) -> relax.Expr | None:
     if is_call_to(value, "concat"):
         sections = join_sections(site, value)
         return join_phases(site, value) if sections is None else sections
+    if is_call_to(value, "variance"):
+        return _squares(site, value)
     if is_call_to(value, "where"):
         return with_slopes(site, value)
     if is_call_to(value, *BY_INDICES):
@@ -108,6 +111,17 @@ def _scale_and_shift(site: Site, call: relax.Call) -> relax.Expr | None:
     else:
         shift = shift - mean * scale
     return relax.op.add(site.emit(relax.op.multiply(x, constant(scale))), constant(shift))
+
+
+def _squares(site: Site, call: relax.Call) -> relax.Expr | None:
+    """A variance by what libraries have; TVM's kernel goes over the tensor twice as well."""
+    x, axes = call.args[0], call.attrs.axis
+    if not dtype_of(x).startswith("float"):
+        return None
+    axes = None if axes is None else [int(axis) for axis in axes]
+    apart = site.emit(relax.op.subtract(x, site.emit(relax.op.mean(x, axes, keepdims=True))))
+    squares = site.emit(relax.op.multiply(apart, apart))
+    return relax.op.mean(squares, axes, keepdims=bool(call.attrs.keepdims))
 
 
 def _cancels(mean: np.ndarray, deviation: np.ndarray, eps: float) -> bool:

@@ -10,11 +10,14 @@ import numpy as np
 
 from tvm_mxplan.byoc.composite import Composite, product
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.core.program.dims import is_static
+from tvm_mxplan.core.program.dims import Shape, is_static
 from tvm_mxplan.passes.relax_types import constant_of, shape_of
 
 from .. import checks
 from ..checks import Match
+
+_MOST_AXES = 5
+"""As the runtime's ``CheckLayerNormalization`` has it."""
 
 
 def check_rms_norm(match: Match) -> str | None:
@@ -33,12 +36,19 @@ def check_rotary(match: Match) -> str | None:
     return None if is_static(extents) else "rows of symbolic extents"  # type: ignore[arg-type]
 
 
+def in_rows(shape: Shape, count: int) -> Shape:
+    """A shape whose ``count`` last axes are one; so are the others where a normalization takes no more."""
+    leading, last = shape[:-count], product(shape[-count:])
+    if len(leading) >= _MOST_AXES:
+        leading = (product(leading),)
+    return (*leading, last) if leading else (1, last)
+
+
 def rms_norm(c: Composite) -> int:
     """Over the last axes as one; a weight of ones is left out."""
     call = c.root
-    count = len(call.attrs.axes)
-    leading, last = c.shape[:-count], product(c.shape[-count:])
-    flat = (*leading, last) if leading else (1, last)
+    flat = in_rows(c.shape, len(call.attrs.axes))
+    last = flat[-1]
     operands = [("src", c.builder.reshape(c.value(call.args[0]), flat))]
     numbers = constant_of(call.args[1])
     if numbers is None or not np.all(numbers == 1.0):

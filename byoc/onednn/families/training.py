@@ -14,6 +14,8 @@ from tvm_mxplan.operators.pooling_gradients import MAX_BACKWARD, Pool
 from tvm_mxplan.operators.recurrent_training import KEPT, TrainedLayer, named_operands
 from tvm_mxplan.operators.registration import shape_of
 
+from .rows import in_rows
+
 Match = Mapping[str, relax.Expr]
 
 
@@ -86,11 +88,13 @@ def batch_norm_backward(c: Composite) -> tuple[int, ...]:
 def layer_norm_backward(c: Composite) -> tuple[int, ...]:
     src, gradient, scale = (c.value(arg) for arg in c.root.args)
     shape = c.builder.values[src].shape
-    last = (shape[-1],)
-    operands = [("src", src), ("gradient", gradient), ("scale", scale)]
-    results = {"dst": shape, "scale_gradient": last, "shift_gradient": last}
+    flat, last = in_rows(shape, 1), (shape[-1],)
+    operands = [(role, c.builder.reshape(one, flat)) for role, one in (("src", src), ("gradient", gradient))]
+    operands.append(("scale", scale))
+    results = {"dst": flat, "scale_gradient": last, "shift_gradient": last}
     step = ir.LayerNormalizationBackward(float(c.root.attrs["epsilon"]))
-    return tuple(c.builder.step_of_several("layer_norm_backward", step, operands, results))
+    dst, *others = c.builder.step_of_several("layer_norm_backward", step, operands, results)
+    return (c.builder.reshape(dst, shape), *others)
 
 
 def recurrent(c: Composite) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ import tvm_mxplan
 from tvm_mxplan.passes.canonicalize import MergeAxes
 
 SHAPE = (2, 1, 9, 4, 4, 3, 5)
+ONES = np.ones((3, 5), "float32")
 SUMMAND = np.arange(16, dtype="float32").reshape(4, 4, 1, 1)
 Write = Callable[[relax.Expr], relax.Expr]
 OPERATORS: dict[str, tuple[Write, Callable[[np.ndarray], np.ndarray], list[int]]] = {
@@ -24,6 +25,16 @@ OPERATORS: dict[str, tuple[Write, Callable[[np.ndarray], np.ndarray], list[int]]
         lambda x: relax.op.mean(x, [-1, -2], keepdims=True),
         lambda x: x.mean((5, 6), keepdims=True),
         [288, 15],
+    ),
+    "layer norm": (
+        lambda x: relax.op.nn.layer_norm(x, relax.const(ONES), relax.const(0 * ONES), [-2, -1], epsilon=0.0),
+        lambda x: (x - x.mean((5, 6), keepdims=True)) / x.std((5, 6), keepdims=True),
+        [288, 3, 5],
+    ),
+    "rms norm": (
+        lambda x: relax.op.nn.rms_norm(x, relax.const(ONES), [-2, -1], epsilon=0.0),
+        lambda x: x / np.sqrt((x**2).mean((5, 6), keepdims=True)),
+        [288, 3, 5],
     ),
     "element by element": (relax.op.tanh, np.tanh, [4320]),
     "broadcast": (
@@ -89,6 +100,19 @@ def test_axes_that_are_moved_together(axes: list[int] | None, shape: list[int]) 
     assert merged(few) == shape
     x = np.random.default_rng(3).standard_normal(SHAPE).astype("float32")
     np.testing.assert_array_equal(result_of(few, x), x.transpose(axes))
+
+
+def test_norms_of_six_axes_are_of_rows() -> None:
+    """Six axes stay, and the library's step has two."""
+    shape = (2, 3, 2, 3, 4, 15)
+    last = relax.const(np.ones(15, "float32"))
+    mod = module(lambda x: relax.op.nn.layer_norm(x, last, last, [-1], epsilon=0.0), shape)
+    tvm.ir.assert_structural_equal(MergeAxes()(mod), mod)
+    executable = tvm_mxplan.compile(mod, options={"machine": "default"})
+    assert len(executable.report.regions) == 1
+    x = np.random.default_rng(3).standard_normal(shape).astype("float32")
+    wanted = (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True) + 1
+    np.testing.assert_allclose(executable(x)[0].numpy(), wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("axes", [[0, 2, 3, 1, 4, 5, 6], [1, 0, 2, 3, 4, 5, 6]])

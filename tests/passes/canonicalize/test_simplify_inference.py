@@ -294,6 +294,17 @@ def test_others_are_taken(indices, row):
     assert names(SimplifyInference()(mod)) == ["take"]
 
 
+@pytest.mark.parametrize("axes", [None, (1,), (-1, 2)])
+@pytest.mark.parametrize("kept", [True, False])
+def test_variances(axes, kept):
+    mod = dataflow(f"y = R.variance(x, axis={axes and list(axes)}, keepdims={kept})")
+    found = SimplifyInference()(mod)
+    assert names(found) == ["mean", "subtract", "multiply", "mean"]
+    x = normal(0, 2, 3, 4, 4) + np.float32(3)
+    wanted = x.astype("float64").var(axes, keepdims=kept)
+    np.testing.assert_allclose(result_of(found, x), wanted, rtol=1e-5)
+
+
 def test_what_has_no_known_shape_is_left() -> None:
     """Operands of unknown extents may be anything; a concatenation of all elements has no axis."""
     unknown = 'x: R.Tensor(dtype="float32", ndim=4), v: R.Tensor((3, 1, 1), "float32")'
