@@ -1,7 +1,9 @@
 """Leaky ReLU and PReLU in place of the choice between a number and a multiple of it that exporters write.
 
-where(x > 0, x, x * 0.1)                 -> nn.leakyrelu(x, 0.1)
-where(x < 0, slopes * x, x)              -> nn.prelu(x, slopes, axis)      slopes along one axis
+    where(x > 0, x, x * 0.1)         -> nn.leakyrelu(x, 0.1)
+    where(x < 0, slopes * x, x)      -> nn.prelu(x, slopes, axis)      slopes along one axis
+
+Libraries have both, also behind a convolution; a choice between tensors they read three times.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ def with_slopes(site: Site, where: relax.Call) -> relax.Expr | None:
     x = compared.args[0]
     kept, scaled = branches if is_call_to(compared, *_POSITIVE) else reversed(branches)
     product = site.definition(scaled)
-    if not site.is_same(kept, x) or not is_call_to(product, "multiply") or shape_of(x) is None:
+    if shape_of(x) is None or where.ty.ndim != x.ty.ndim:
+        return None
+    if not site.is_same(kept, x) or not is_call_to(product, "multiply"):
         return None
     factors = [factor for factor in product.args if not site.is_same(factor, x)]
     slopes = constant_of(factors[0]) if len(factors) == 1 else None
