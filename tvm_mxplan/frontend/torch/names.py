@@ -34,7 +34,7 @@ def _paths(spec: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     if spec.is_leaf():
         yield path
         return
-    children = spec.children() if hasattr(spec, "children") else spec.children_specs  # before PyTorch 2.9
+    children = spec.children() if hasattr(spec, "children") else spec.children_specs  # of earlier PyTorch
     for key, child in zip(_keys(spec, len(children)), children, strict=True):
         yield from _paths(child, (*path, key))
 
