@@ -17,7 +17,7 @@
     a + broadcast_to(b, shape of a)        -> a + b                  (also other binary operators)
     sum(stack((a, b, ...), axis), [axis])  -> a + b + ...            (also max and min)
     minimum(maximum(x, lo), hi)            -> clip(x, lo, hi)        (real numbers, lo <= hi)
-    variance(x)                            -> mean((x - mean(x)) * (x - mean(x)))
+    variance(x, axes before the last)      -> mean((x - mean(x)) * (x - mean(x)))
     where(x > 0, x, x * 0.1)               -> leakyrelu(x, 0.1)      (see ``recover_slopes``)
 
 The ONNX importer writes Sum, Max and Min with several inputs as a reduction over a stack of broadcast
@@ -114,11 +114,13 @@ def _scale_and_shift(site: Site, call: relax.Call) -> relax.Expr | None:
 
 
 def _squares(site: Site, call: relax.Call) -> relax.Expr | None:
-    """A variance by what libraries have; TVM's kernel goes over the tensor twice as well."""
-    x, axes = call.args[0], call.attrs.axis
-    if not dtype_of(x).startswith("float"):
+    """A variance by what libraries have; those over the last axes are what norms are known by."""
+    x = call.args[0]
+    if not dtype_of(x).startswith("float") or call.attrs.axis is None or x.ty.ndim < 1:
         return None
-    axes = None if axes is None else [int(axis) for axis in axes]
+    axes = [int(axis) % x.ty.ndim for axis in call.attrs.axis]
+    if x.ty.ndim - 1 in axes:
+        return None
     apart = site.emit(relax.op.subtract(x, site.emit(relax.op.mean(x, axes, keepdims=True))))
     squares = site.emit(relax.op.multiply(apart, apart))
     return relax.op.mean(squares, axes, keepdims=bool(call.attrs.keepdims))

@@ -27,7 +27,7 @@ def check_between_regions(g: Graph, *outputs: str, layouts: str = "channels_last
 
 def test_gather_between_regions():
     g = Graph()
-    x = g.op("Gather", g.op("Relu", g.input(5, 17)), g.ints(0, 3, 3), axis=0)
+    x = g.op("Gather", g.op("Relu", g.input(5, 17)), g.ints(0, 3, 3, 1, 4, 2), axis=0)
     check_between_regions(g, g.op("Tanh", x))
 
 
