@@ -18,7 +18,7 @@ import tvm
 from tvm import relax, tirx
 
 from ..borders.elementwise import OPERATORS as ELEMENTWISE
-from ..relax_types import constant_of, make_constant
+from ..relax_types import constant_of, make_constant, permutation_of
 from .rewriter import Site, is_call_to, rewrite_bindings
 
 _MOST_AXES = 6
@@ -73,9 +73,7 @@ def _reshaped(site: Site, tensor: relax.Expr, shape: list[tirx.Expr]) -> relax.E
 def _permuted(site: Site, value: relax.Call) -> relax.Expr | None:
     source = value.args[0]
     dims = list(source.ty.shape.values)
-    given = value.attrs.axes
-    order = [int(axis) for axis in given] if given is not None else [*reversed(range(len(dims)))]
-    telling = [axis % len(dims) for axis in order if not _is_one(dims[axis])]
+    telling = [axis for axis in permutation_of(value) if not _is_one(dims[axis])]
     place = {axis: at for at, axis in enumerate(sorted(telling))}
     groups: list[list[int]] = []
     for axis in telling:

@@ -47,6 +47,18 @@ def constants(mod: tvm.IRModule) -> list[np.ndarray]:
     return found
 
 
+def calls(mod: tvm.IRModule) -> list[relax.Call]:
+    """The calls to operators in ``main``, in the order in which they are met."""
+    found: list[relax.Call] = []
+
+    def visit(expr: relax.Expr) -> None:
+        if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op):
+            found.append(expr)
+
+    relax.analysis.post_order_visit(mod["main"], visit)
+    return found
+
+
 def operators(mod: tvm.IRModule) -> list:
     """The operators of the first block of ``main``, in order."""
     return [binding.value.op for binding in mod["main"].body.blocks[0].bindings]

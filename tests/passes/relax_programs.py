@@ -84,6 +84,12 @@ def _flat(result: Any) -> list[Any]:
     return [result]
 
 
+def result_of(mod: tvm.IRModule, x: Array) -> Array:
+    """The one result of a module that TVM alone compiles."""
+    (result,) = run(relax.VirtualMachine(tvm.compile(mod, TARGET), tvm.cpu()), x)
+    return result
+
+
 def normal(seed: int, *shape: int) -> Array:
     return np.random.default_rng(seed).standard_normal(shape).astype("float32")
 

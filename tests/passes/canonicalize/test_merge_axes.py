@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import tvm
-from relax_programs import TARGET, run
+from relax_programs import result_of
 from tvm import relax, tirx
 
 import tvm_mxplan
@@ -59,11 +59,6 @@ def module(write: Write, shape: tuple[object, ...]) -> tvm.IRModule:
             y = builder.emit_output(builder.emit(write(x)))
         builder.emit_func_output(y)
     return builder.get()
-
-
-def result_of(mod: tvm.IRModule, x: np.ndarray) -> np.ndarray:
-    (result,) = run(relax.VirtualMachine(tvm.compile(mod, TARGET), tvm.cpu()), x)
-    return result
 
 
 def merged(mod: tvm.IRModule) -> list[int]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 import tvm
+from dataflow_text import calls
 from tvm import relax
 
 import tvm_mxplan
@@ -33,17 +34,6 @@ def function(write: Write, *shapes: Sequence[int]) -> tvm.IRModule:
             outputs = [builder.emit_output(one) for one in result]
         builder.emit_func_output(outputs[0] if len(outputs) == 1 else relax.Tuple(outputs))
     return builder.get()
-
-
-def calls(mod: tvm.IRModule) -> list[relax.Call]:
-    found: list[relax.Call] = []
-
-    def visit(expr: relax.Expr) -> None:
-        if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op):
-            found.append(expr)
-
-    relax.analysis.post_order_visit(mod["main"], visit)
-    return found
 
 
 def run_by_tvm(mod: tvm.IRModule, arrays: Sequence[np.ndarray]) -> np.ndarray:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import tvm
-from test_recover_rms_norms import Emit, calls, function, number, run_by_tvm
+from dataflow_text import calls
+from test_recover_rms_norms import Emit, function, number, run_by_tvm
 from tvm import relax
 
 import tvm_mxplan

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tvm
 from dataflow_text import assert_becomes, assert_unchanged, dataflow, operators
-from relax_programs import TARGET, normal, run
+from relax_programs import TARGET, normal, result_of, run
 from tvm import relax
 
 from tvm_mxplan.operators.put import put
@@ -223,11 +223,6 @@ def test_a_section_of_a_split_of_unknown_extents_stays():
     lines = "a = R.split(x, [2], axis=1)\nb = a[1]\ny = R.nn.relu(b)"
     assert_unchanged(SimplifyInference(), lines, parameters='x: R.Tensor((2, "n", 4), "float32")')
     assert_unchanged(SimplifyInference(), lines, parameters='x: R.Tensor(dtype="float32", ndim=3)')
-
-
-def result_of(mod, x):
-    (result,) = run(relax.VirtualMachine(tvm.compile(mod, TARGET), tvm.cpu()), x)
-    return result
 
 
 def names(mod):

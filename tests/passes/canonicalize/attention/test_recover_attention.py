@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 import tvm
+from dataflow_text import calls
 from tvm import relax
 
 import tvm_mxplan
@@ -63,17 +64,6 @@ def module(p: Parts, write: Callable[[Parts], relax.Expr | Sequence[relax.Expr]]
             result = p.builder.emit_output(write(p))
         p.builder.emit_func_output(result)
     return p.builder.get()
-
-
-def calls(mod: tvm.IRModule) -> list[relax.Call]:
-    found: list[relax.Call] = []
-
-    def visit(expr: relax.Expr) -> None:
-        if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op):
-            found.append(expr)
-
-    relax.analysis.post_order_visit(mod["main"], visit)
-    return found
 
 
 def names(mod: tvm.IRModule) -> list[str]:
