@@ -101,6 +101,15 @@ def gather_elements(call: relax.Call) -> str | None:
     return None if shape_of(call.args[0]) else "a tensor without axes"
 
 
+def gather_nd(call: relax.Call) -> str | None:
+    indices = shape_of(call.args[1])
+    if dtype_of(call.args[1]) not in INTEGERS:
+        return f"indices of {dtype_of(call.args[1])}, expected int32 or int64"
+    if not indices or not isinstance(indices[-1], int) or indices[-1] == 0:
+        return "a place with no or a symbolic number of indices"
+    return None
+
+
 def scatter(call: relax.Call) -> str | None:
     algorithm, dtype = str(call.attrs.reduction), dtype_of(call.args[0])
     if algorithm not in SCATTERED:
@@ -210,8 +219,23 @@ def resize(call: relax.Call) -> str | None:
     return None
 
 
+def grid_sample(call: relax.Call) -> str | None:
+    attrs = call.attrs
+    if str(attrs.layout) not in ("NCW", "NCHW", "NCDHW"):
+        return f"layout {attrs.layout}, expected channels first"
+    dtypes = [dtype_of(arg) for arg in (*call.args, call)]
+    if set(dtypes) != {"float32"}:
+        return f"{dtypes[0]} at places of {dtypes[1]}, expected float32"
+    if str(attrs.method) not in SAMPLINGS:
+        return f"method {attrs.method}"
+    if str(attrs.padding_mode) not in ("zeros", "border", "reflection"):
+        return f"padding {attrs.padding_mode}"
+    return "an empty tensor" if any(0 in shape_of(arg) for arg in call.args) else None  # type: ignore[operator]
+
+
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn")
 METHODS = {"nearest_neighbor": "nearest", "linear": "linear", "cubic": "cubic"}
+SAMPLINGS = {"nearest": "nearest", "bilinear": "linear", "bicubic": "cubic"}
 ROUNDINGS = ("", "round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
 
 

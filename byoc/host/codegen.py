@@ -14,7 +14,7 @@ from tvm_mxplan.core.program.dims import Dim
 from tvm_mxplan.operators.put import place_of
 from tvm_mxplan.passes.relax_types import dtype_of
 
-from .checks import METHODS, copies_of
+from .checks import METHODS, SAMPLINGS, copies_of
 from .patterns import BINARY, LOGICAL, REDUCTIONS, UNARY
 from .slices import slice_of
 
@@ -90,6 +90,12 @@ def _scatter(c: Composite) -> int:
 def _gather_elements(c: Composite) -> int:
     src, indices = (_plain(c, c.value(arg)) for arg in c.root.args)
     return c.emit("gather", ir.GatherElements(_axis(c)), ("src", src), ("indices", indices))
+
+
+def _gather_nd(c: Composite) -> int:
+    src, indices = (_plain(c, c.value(arg)) for arg in c.root.args)
+    attrs = ir.GatherNd(int(c.root.attrs.batch_dims))
+    return c.emit("gather", attrs, ("src", src), ("indices", indices))
 
 
 def _axis(c: Composite) -> int:
@@ -233,6 +239,13 @@ def _resize(c: Composite) -> int:
     return c.emit("resize", rule, ("src", c.value(c.root.args[0])))
 
 
+def _grid_sample(c: Composite) -> int:
+    attrs = c.root.attrs
+    src, grid = (c.value(arg) for arg in c.root.args)
+    rule = ir.GridSample(SAMPLINGS[str(attrs.method)], str(attrs.padding_mode), bool(attrs.align_corners))
+    return c.emit("grid_sample", rule, ("src", src), ("grid", grid))
+
+
 def _unary(c: Composite) -> int:
     return c.emit("eltwise", ir.Eltwise(UNARY[_operator(c.root)], 0.0, 0.0), ("src", c.value(c.root.args[0])))
 
@@ -250,6 +263,7 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "isnan": _isnan,
     "cast": _cast,
     "gather_elements": _gather_elements,
+    "gather_nd": _gather_nd,
     "put": _put,
     "scatter": _scatter,
     "take": _take,
@@ -265,6 +279,7 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "top_k": _top_k,
     "sort": _sort,
     "resize": _resize,
+    "grid_sample": _grid_sample,
     "unary": _unary,
     "binary": _binary,
     "reshape": movement.reshape,

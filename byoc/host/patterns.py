@@ -62,6 +62,7 @@ ROWS = [
     Row("cast", 1, checks.cast, ("astype",)),
     Row("put", 2, checks.accept, (PUT.full_name.removeprefix("relax."),)),
     Row("gather_elements", 2, checks.gather_elements, ("gather_elements",)),
+    Row("gather_nd", 2, checks.gather_nd, ("gather_nd",)),
     Row("scatter", 3, checks.scatter, ("scatter_nd", "scatter_elements")),
     Row("take", 2, checks.take, ("take",)),
     Row("strided_slice", 4, checks.strided_slice, ("strided_slice",)),
@@ -77,6 +78,7 @@ ROWS = [
     Row("top_k", 1, checks.top_k, ("topk",)),
     Row("sort", 1, checks.sort, ("sort", "argsort")),
     Row("resize", 2, checks.resize, ("image.resize2d", "image.resize3d")),
+    Row("grid_sample", 2, checks.grid_sample, ("image.grid_sample",)),
     Row("unary", 1, checks.unary, tuple(UNARY)),
     Row("binary", 2, checks.binary, tuple(BINARY)),
     # views: no work unless a layout asks for it

@@ -19,6 +19,8 @@ from tvm_mxplan.core.step_facts import Layouts
 
 _WEIGHTS = ("weights", "recurrence")
 """Roles of what libraries pack themselves."""
+_AS_IT_STANDS = (*_WEIGHTS, "grid")
+"""Those, and of what is no image though it has as many axes."""
 
 
 RulesOf: TypeAlias = Callable[[ir.Step], LayoutRules]
@@ -142,7 +144,7 @@ def uniform(program: ir.Program, step: ir.Step, layout: str) -> Layouts:
         if role == "src1" and shape[1:2] == program.values[step.dst].shape[1:2]:
             # A gate for each channel is read in the layout of what it multiplies, or by reference code.
             broadcast = program.values[program.root(value)].kind == "constant"
-        image = role not in _WEIGHTS and len(shape) == rank and not broadcast
+        image = role not in _AS_IT_STANDS and len(shape) == rank and not broadcast
         chosen.append(layout if image else own)
     return tuple(chosen)
 

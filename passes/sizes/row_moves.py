@@ -128,6 +128,18 @@ def gathered(call: Call) -> Placed:
     return rows
 
 
+def picked(call: Call) -> Placed:
+    """Entries by indices of several axes, from a table or from each row's own part."""
+    rows, of_indices = call.one(), call.one(1)
+    batch = int(call.attrs.batch_dims)
+    if rows is None and of_indices is not None and of_indices.axis >= batch:
+        kept(of_indices, [call.rank(1) - 1], call.rank(1), "its indices are")
+        return of_indices
+    if rows != of_indices or (rows is not None and rows.axis >= batch):
+        raise RowsMeet("data and indices with the batch in different places")
+    return rows
+
+
 def padded(call: Call) -> Placed:
     rows = first(call)
     if isinstance(rows, Rows):

@@ -21,6 +21,7 @@ from .row_moves import (
     joined,
     padded,
     permuted,
+    picked,
     repeated,
     reshaped,
     taken,
@@ -145,6 +146,14 @@ def _attention(call: Call) -> Placed:
     return Rows(0)
 
 
+def _grid_sample(call: Call) -> Placed:
+    """Images, each at the points of its own grid."""
+    rows = call.one()
+    if rows != call.one(1) or rows not in (None, Rows(0)):
+        raise RowsMeet("images and grids with the batch in different places")
+    return rows
+
+
 _ELEMENTS = [
     "abs", "acos", "acosh", "asin", "asinh", "astype", "atan", "atanh", "bitwise_not", "ceil", "cos",
     "cosh", "erf", "exp", "floor", "isfinite", "isinf", "isnan", "log", "logical_not", "negative",
@@ -167,6 +176,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(_CONVOLUTIONS, _images("data_layout", "out_layout")),
     **dict.fromkeys(_POOLS, _images("layout", "out_layout")),
     **dict.fromkeys(("image.resize2d", "image.resize3d"), _images("layout", "layout")),
+    "image.grid_sample": _grid_sample,
     **dict.fromkeys(("sum", "mean", "max", "min", "prod", "std", "variance", "argmax", "argmin"), _reduction),
     **dict.fromkeys(("nn.softmax", "nn.log_softmax", "cumsum", "cumprod", "flip"), along("axis")),
     **dict.fromkeys(("sort", "argsort", "topk"), along("axis")),
@@ -187,6 +197,7 @@ RULES: dict[str, Rule] = {
     "strided_slice": boxes,
     "take": taken,
     "gather_elements": gathered,
+    "gather_nd": picked,
     "repeat": repeated,
     "mxplan.attention": _attention,
     "mxplan.rotary": _broadcast,

@@ -7,6 +7,7 @@ import sys
 
 BENCHMARKS = {
     "models": ("whole.models", "whole networks on our engine and on others"),
+    "onnx": ("whole.onnx_files", "your own ONNX models on our engine and on others"),
     "accuracy": ("whole.accuracy", "the error of whole networks against float64, engine by engine"),
     "precision": ("whole.precision", "whole networks in bf16 beside float32: time, error, bytes"),
     "top_one": ("whole.top_one", "classes that networks name in bf16 beside float32, over many images"),

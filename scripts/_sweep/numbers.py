@@ -61,6 +61,8 @@ def _filled(tensor: Tensor, depth: int, random: np.random.Generator) -> Array:
         return random.integers(-tensor.below, tensor.below, tensor.shape)
     if tensor.data == "fine":
         return random.integers(-160, 161, tensor.shape) / np.float32(16)
+    if tensor.data == "places":
+        return random.integers(-64, 65, tensor.shape) / np.float32(48)
     if tensor.data == "signs":
         return random.choice(np.array([1, -1, 1, -1, 2, -0.5], np.float32), tensor.shape)
     if tensor.data == "positive":

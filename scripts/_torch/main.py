@@ -40,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--libraries", default="", help="small networks of other libraries by their names, or all"
     )
+    parser.add_argument(
+        "--keep", default="", metavar="FOLDER", help="ONNX models and their inputs, for scripts/bench onnx"
+    )
     options = parser.parse_args(arguments)
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
@@ -53,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("| network | door | error | compiled | regions | work in regions | s |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
     doors = [door for door in DOORS if door in options.doors.split(",")]
-    rows = [_row(name, door) for name in names for door in doors]
+    rows = [_row(name, door, options.keep) for name in names for door in doors]
     tried = [row for row in rows if row is not None]
     print(f"\n{sum(tried)} of {len(tried)} compiled and agree.")
     return int(not all(tried))
@@ -74,9 +77,9 @@ def _names(options: argparse.Namespace) -> list[str]:
     return [network.name for network in NETWORKS if options.models in network.name]
 
 
-def _row(name: str, door: str) -> bool | None:
+def _row(name: str, door: str, folder: str) -> bool | None:
     """Print a network's row; whether it compiled and its results agree, None where it was not made."""
-    command = [sys.executable, "-m", "_torch.trial", name, door]
+    command = [sys.executable, "-m", "_torch.trial", name, door, folder]
     found = answer_of(command, _SECONDS)
     if isinstance(found, str):
         print(f"| {name} | {door} | {found} |", flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tempfile
 import time
@@ -16,6 +17,7 @@ import torch
 from torch.utils import _pytree
 
 import tvm_mxplan
+from tvm_mxplan.execution.runner import save_outputs
 from tvm_mxplan.frontend.torch import dynamo
 
 from .architectures import PREFIX, NotMade, architecture, summary, with_named_axes
@@ -33,8 +35,11 @@ _BATCHES = {
 }
 
 
-def main(name: str, door: str) -> dict[str, Any]:
-    """Returns the error relative to PyTorch and what was compiled, or why no network was made."""
+def main(name: str, door: str, folder: str = "") -> dict[str, Any]:
+    """Returns the error relative to PyTorch and what was compiled, or why no network was made.
+
+    An ONNX model is kept in ``folder``, if one is given, with inputs of the same name beside it.
+    """
     torch.manual_seed(0)
     try:
         network = architecture(name) if name.startswith(PREFIX) else library_network(name) or network_of(name)
@@ -42,6 +47,8 @@ def main(name: str, door: str) -> dict[str, Any]:
             network = with_named_axes(network)
         model = calibrated(network.make(), network)
         given = _given(model, network, door)
+        if folder and isinstance(given, bytes):
+            _keep(Path(folder), f"{name} {door.removeprefix('onnx')}", given, network)
     except NotMade as error:
         return {"not_made": str(error)}
     start = time.perf_counter()
@@ -81,6 +88,16 @@ def _given(model: torch.nn.Module, network: Network, door: str) -> torch.nn.Modu
         except Exception as error:
             raise NotMade(summary(error)) from error
         return path.read_bytes()
+
+
+def _keep(folder: Path, name: str, model: bytes, network: Network) -> None:
+    """Write a model and the inputs that it reads."""
+    path = folder / re.sub(r"\W+", "_", name).strip("_")
+    read = {value.name for value in onnx.load_from_string(model).graph.input}
+    inputs = {name: tensor.numpy() for name, tensor in network.inputs(2).items() if name in read}
+    folder.mkdir(parents=True, exist_ok=True)
+    save_outputs(path.with_suffix(".npz"), inputs)
+    path.with_suffix(".onnx").write_bytes(model)
 
 
 def _compiled(
@@ -125,4 +142,4 @@ def _tensors(results: Any) -> list[torch.Tensor]:
 
 if __name__ == "__main__":
     warnings.filterwarnings("ignore", category=FutureWarning)
-    print(json.dumps(main(*sys.argv[1:3])))
+    print(json.dumps(main(*sys.argv[1:4])))

@@ -37,7 +37,7 @@ def test_what_is_not_made_counts_neither_way(monkeypatch, capsys):
     answers = {"made": FOUND, "other": {"not_made": "ValueError: sizes"}, "wrong": {**FOUND, "error": 1.0}}
     monkeypatch.setattr(torch_models, "NEEDED", ())
     monkeypatch.setattr(torch_models, "_names", lambda options: options.transformers.split(","))
-    monkeypatch.setattr(torch_models, "answer_of", lambda command, _seconds: answers[command[-2]])
+    monkeypatch.setattr(torch_models, "answer_of", lambda command, _seconds: answers[command[3]])
     assert torch_models.main(["--transformers", "made,other", "--doors", "exported"]) == 0
     said = capsys.readouterr().out
     assert "| other | exported | not made: ValueError: sizes |" in said and "1 of 1 compiled" in said

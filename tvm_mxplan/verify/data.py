@@ -109,6 +109,8 @@ def _indices(program: ir.Program, step: ir.Step, value: ir.Value, place: int) ->
     match step.attrs:
         case ir.Gather(axis=axis) | ir.GatherElements(axis=axis) | ir.ScatterElements(axis=axis):
             extents = np.array(data[axis])
+        case ir.GatherNd(batch_axes=first):
+            extents = np.array(data[first : first + shape[-1]])
         case _:
             extents = np.array(data[: shape[-1]])
     numbers = drawn(shape, place, _TYPES["float32"]).astype(value.dtype)
@@ -209,6 +211,8 @@ def _fitted(
         return drawn(shape, place, divisor=math.sqrt(4.0 * abs(step.attrs.scale)) * shape[3] ** 0.25)
     if scale is not None and use.role in ("src", "weights", "gradient"):
         return drawn(shape, place, scale.most, 1.0 if use.role == "src" else scale.divisor)
+    if use.role == "grid":  # from -4/3 to 4/3
+        return drawn(shape, place, 64, 48.0)
     if use.role in ("depthwise_weights", "weights"):  # those of a prelu
         return drawn(shape, place, divisor=4.0)
     if use.role == "src":

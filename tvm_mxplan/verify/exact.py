@@ -20,6 +20,7 @@ MOVING = (
     ir.StridedSlice,
     ir.Gather,
     ir.GatherElements,
+    ir.GatherNd,
     ir.Put,
     ir.Select,
     ir.Reorder,

@@ -342,7 +342,7 @@ def _free_axes(step: ir.Step, shape: Sequence[int], src: Sequence[int]) -> list[
             return list(axes)
         case ir.BatchNormalization() | ir.LRN():
             return [axis for axis in axes if axis != 1]
-        case ir.SqueezeExcite():
+        case ir.SqueezeExcite() | ir.GridSample():
             return [0]
         case ir.Scatter() | ir.ScatterElements():
             return []

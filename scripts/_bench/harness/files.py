@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tvm_mxplan.execution.runner import save_outputs
 from tvm_mxplan.testing import zoo
 
 from .engines import REFERENCE
@@ -23,13 +24,14 @@ INPUT_SEED = 1
 
 @dataclass(frozen=True)
 class Files:
-    """The files of one model at one batch; all in the run's temporary directory."""
+    """The files of one model at one batch; all in the run's temporary directory but a model that is given."""
 
     directory: Path
+    given: Path | None = None
 
     @property
     def model(self) -> Path:
-        return self.directory / "model.onnx"
+        return self.given or self.directory / "model.onnx"
 
     @property
     def inputs(self) -> Path:
@@ -59,10 +61,11 @@ def write_model(name: str, batch: int, files: Files) -> onnx.ModelProto:
     return model
 
 
-def write_exported(model: Path, inputs: Mapping[str, np.ndarray], files: Files) -> None:
-    """Write a model that a file has, as a link to it, and its inputs."""
-    files.model.symlink_to(model.resolve())
-    np.savez(files.inputs, **inputs)
+def write_exported(model: Path, inputs: Mapping[str, np.ndarray], directory: Path) -> Files:
+    """Write the inputs of a model that has a file, which is read where it stands, weights beside it too."""
+    files = Files(directory, model.resolve())
+    save_outputs(files.inputs, inputs)
+    return files
 
 
 def write_expected(files: Files, cpus: tuple[int, ...], timeout: float) -> None:

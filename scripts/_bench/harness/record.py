@@ -27,7 +27,7 @@ def configuration_record(
 
 def summary_records(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Geometric means over the models whose ratio is known, by batch and threads."""
-    groups: dict[tuple[int, int], list[float]] = {}
+    groups: dict[tuple[int | None, int], list[float]] = {}
     for record in records:
         ratios = groups.setdefault((record["batch"], record["threads"]), [])
         if record["ratio"] is not None:

@@ -61,7 +61,8 @@ class Configuration:
     """The subject of one run: a model, a batch and threads."""
 
     model: str
-    batch: int
+    batch: int | None
+    """None where it is what the file of the model has."""
     threads: int
 
 

@@ -18,8 +18,7 @@ def to_markdown(document: Record) -> str:
     for summary in document["summary"]:
         batch, threads = summary["batch"], summary["threads"]
         group = [r for r in records if (r["batch"], r["threads"]) == (batch, threads)]
-        plural = "s" if threads > 1 else ""
-        parts.append(f"## Batch {batch}, {threads} thread{plural}")
+        parts.append(f"## {_place(batch, threads).capitalize()}")
         parts.append(_latency_table(group, engines, summary))
         parts.append(_start_table(group, engines))
     if failures := _failures(records):
@@ -30,8 +29,14 @@ def to_markdown(document: Record) -> str:
 def format_row(record: Record) -> str:
     """One configuration on one line, for the terminal."""
     cells = [f"{name} {_latency(engine)}" for name, engine in record["engines"].items()]
-    where = f"{record['model']} batch {record['batch']} threads {record['threads']}"
+    where = f"{record['model']}, {_place(record['batch'], record['threads'])}"
     return f"{where}: {', '.join(cells)}; ratio {_ratio(record['ratio'])}"
+
+
+def _place(batch: int | None, threads: int) -> str:
+    """In words; models that are given as files have no batch that is known."""
+    count = f"{threads} thread{'s' if threads > 1 else ''}"
+    return count if batch is None else f"batch {batch}, {count}"
 
 
 def _legend(document: Record) -> str:
@@ -75,7 +80,7 @@ def _failures(records: Iterable[Record]) -> list[str]:
     """A line for each; an engine that is not installed has one for all."""
     lines = []
     for record in records:
-        where = f"{record['model']}, batch {record['batch']}, threads {record['threads']}, "
+        where = f"{record['model']}, {_place(record['batch'], record['threads'])}, "
         for name, engine in record["engines"].items():
             if engine["status"] != "ok":
                 place = "" if engine["status"] == "not installed" else where

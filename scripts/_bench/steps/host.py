@@ -125,6 +125,25 @@ def cases() -> Iterator[Case]:
         for method, mode in RESIZES:
             yield Case(f"resize, {method} {mode}", ((shape, "float32"),), _resize(shape, method, mode))
 
+    for shape, points in (
+        ((1, 3, 224, 224), (224, 224)),
+        ((1, 64, 56, 56), (56, 56)),
+        ((8, 32, 20, 20), (300, 4)),
+    ):
+        grid = ((shape[0], 2, *points), "float32")
+        for method in ("nearest", "bilinear", "bicubic"):
+            yield Case(f"grid_sample, {method}", ((shape, "float32"), grid), _grid_sample(method))
+    for entries in (1, 64):
+        data, places = ((4, 14, 300, entries), "float32"), ((4, 700, 2), "int64")
+        yield Case("gather entries of each row", (data, places), lambda x, i: op.gather_nd(x, i, 1))
+
+
+def _grid_sample(method: str) -> Build:
+    """At places that are near each other, some of them outside of the image."""
+    return lambda x, grid: relax.op.image.grid_sample(
+        x, relax.op.multiply(grid, relax.const(0.3)), method=method
+    )
+
 
 def _slice(axis: int, begin: int, end: int, step: int) -> Build:
     return lambda x: relax.op.strided_slice(x, [axis], [begin], [end], [step])

@@ -62,8 +62,7 @@ def errors_of(
     cpus = tuple(sorted(os.sched_getaffinity(0)))
     batch, threads = options.batch, options.threads
     with tempfile.TemporaryDirectory(prefix="bench_accuracy_") as directory:
-        files = Files(Path(directory))
-        exact = _written(name, options, files)
+        files, exact = _written(name, options, Path(directory))
         np.savez(files.expected, *exact)
         results = measure(
             Configuration(name, batch, threads), engines, files, cpus, Options(rounds=0, starts=1)
@@ -79,15 +78,16 @@ def errors_of(
     return rows
 
 
-def _written(name: str, options: argparse.Namespace, files: Files) -> list[np.ndarray]:
-    """The exact outputs of a model, which is written with its inputs."""
+def _written(name: str, options: argparse.Namespace, directory: Path) -> tuple[Files, list[np.ndarray]]:
+    """A model and its inputs as files, and its exact outputs."""
     if options.zoo == PUBLISHED:
+        files = Files(directory)
         model = write_model(name, options.batch, files)
-        return list(float64_outputs(model, zoo.random_inputs(model, INPUT_SEED)))
+        return files, list(float64_outputs(model, zoo.random_inputs(model, INPUT_SEED)))
     exports = modern.Exports(options.folder, options.exporting_python, zoo=options.zoo)
     inputs = modern.inputs(name, options.batch, options.zoo)
-    write_exported(exports.model(name, options.batch), inputs, files)
-    return exact_outputs(onnx.load(files.model), inputs)
+    files = write_exported(exports.model(name, options.batch), inputs, directory)
+    return files, exact_outputs(onnx.load(files.model), inputs)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -68,11 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{COLUMNS}\n| --- | --- |{' ---: |' * (COLUMNS.count('|') - 3)}")
     for name in options.models:
         with tempfile.TemporaryDirectory(prefix="bench_throughput_") as directory:
-            files = Files(Path(directory))
             if name in modern.NAMES["modern"]:
                 exports = modern.Exports(options.folder, options.exporting_python)
-                write_exported(exports.model(name, 1), modern.inputs(name, 1, "modern"), files)
+                path, inputs = exports.model(name, 1), modern.inputs(name, 1, "modern")
+                files = write_exported(path, inputs, Path(directory))
             else:
+                files = Files(Path(directory))
                 write_model(name, 1, files)
             try:
                 write_expected(files, cpus, TIMEOUT)

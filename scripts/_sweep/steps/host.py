@@ -57,6 +57,18 @@ def gather(f: Fields) -> Subject | None:
     return Subject(ir.Gather(axis), (Tensor("src", shape), places), dst)
 
 
+def gather_nd(f: Fields) -> Subject | None:
+    """at=3x2: places of a sample; depth: how many axes have indices; batch: axes in front of them."""
+    shape, batch, depth = f.dims(), f.number("batch", 0), f.number("depth", 1)
+    if batch + depth > len(shape):
+        return None
+    points = tuple(int(size) for size in f.text("at", "4").split("x"))
+    below = min(shape[batch : batch + depth])
+    where = (*shape[:batch], *points, depth)
+    places = Tensor("indices", where, data="indices", dtype=_INDICES[f.text("of", "s64")], below=below)
+    return Subject(ir.GatherNd(batch), (Tensor("src", shape), places), (*where[:-1], *shape[batch + depth :]))
+
+
 def put(f: Fields) -> Subject | None:
     """take=2x3: the shape of the part; from=1x0 and by=1x2: its places."""
     shape = f.dims()
@@ -150,6 +162,17 @@ def resize(f: Fields) -> Subject:
     return Subject(attrs, (Tensor("src", (*lead, *src)),), (*lead, *dst), exact=algorithm == "nearest")
 
 
+def grid_sample(f: Fields) -> Subject:
+    """places: what counts outside of the image; corners=1: axes begin and end in centres of pixels."""
+    src, lead = f.spatial("i", 1), (f.number("mb"), f.number("ic"))
+    points = tuple(f.number(f"o{axis}", f.number("o" + f.axes[0])) for axis in f.axes)
+    algorithm = f.text("alg", "linear")
+    attrs = ir.GridSample(algorithm, f.text("places", "zeros"), bool(f.number("corners", 0)))
+    grid = Tensor("grid", (lead[0], len(src), *points), data="places")
+    tensors = (Tensor("src", (*lead, *src)), grid)
+    return Subject(attrs, tensors, (*lead, *points), exact=algorithm == "nearest")
+
+
 def in_host(made: Subject, read: str, written: str) -> Subject:
     """The step run by the host library, on data of one type, with a result of that or another."""
     tensors = []
@@ -175,9 +198,11 @@ KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "gather": gather,
     "gather_elements": elements,
     "scatter_elements": elements,
+    "gather_nd": gather_nd,
     "put": put,
     "scatter": scatter,
     "strided_slice": strided_slice,
     "resize": resize,
+    "grid_sample": grid_sample,
 }
 """Those that are the host library's alone."""

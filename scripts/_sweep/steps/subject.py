@@ -17,6 +17,7 @@ Data = Literal[
     "positive",
     "signs",  # ones and minus ones, twos and halves
     "fine",  # sixteenths
+    "places",  # from -4/3 to 4/3
     "integers",  # of 8 bits, from end to end
     "integer_weights",  # those with which sums stay exact
     "scale",  # powers of two

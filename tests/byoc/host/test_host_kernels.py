@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from host_steps import RNG, SPECIAL, drawn, one_step, ran
+from host_steps import SPECIAL, drawn, one_step, ran
 
-from tvm_mxplan import InvalidInputError
 from tvm_mxplan.byoc import registry
 from tvm_mxplan.core.program import program as ir
 
@@ -89,33 +88,6 @@ def test_the_larger_of_what_is_no_number_is_none() -> None:
     a, b = np.array([np.nan, 1, 2], "f"), np.array([1, np.nan, 3], "f")
     for name, expected in (("max", [np.nan, np.nan, 3]), ("min", [np.nan, np.nan, 2])):
         np.testing.assert_array_equal(ran(ir.Binary(name), [("src", a), ("src1", b)], (3,)), expected)
-
-
-GATHERS = [
-    ((17, 5, 3), (4,), 0), ((17, 5, 3), (2, 7), 1), ((17, 5, 3), (11,), 2), ((9,), (), 0),
-    ((30011, 3), (5001,), 0), ((3, 30011), (20001,), 1), ((4, 3), (0,), 1), ((0, 3), (2,), 1),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bool", "int64", "int16"])
-@pytest.mark.parametrize("shape, many, axis", GATHERS)
-def test_gather(shape: tuple[int, ...], many: tuple[int, ...], axis: int, dtype: str) -> None:
-    data = drawn(shape, dtype)
-    indices = np.asarray(RNG.integers(-shape[axis], shape[axis], many))
-    expected = np.take(data, indices, axis)
-    for indices_type in ("int32", "int64"):
-        operands = [("src", data), ("indices", indices.astype(indices_type))]
-        assert np.array_equal(ran(ir.Gather(axis), operands, expected.shape, dtype), expected)
-
-
-@pytest.mark.parametrize("index", [5, -6, 2**31, -(2**62)])
-def test_an_index_out_of_bounds_is_an_error(index: int) -> None:
-    operands = [("src", drawn((2, 5))), ("indices", np.array([0, index], "int64"))]
-    program = one_step(ir.Gather(1), operands, (2, 2), "float32")
-    function = registry.planner("host").trial(program, [])
-    message = f"gather s: an index is out of bounds for axis 1 .* from -5 to 4, got {index}$"
-    with pytest.raises(InvalidInputError, match=message):
-        function(*(array for _, array in operands), np.empty((2, 2), "float32"))
 
 
 SLICES = [

@@ -340,5 +340,22 @@ BROKEN: list[tuple[str, Callable[[Sound], Sound], str]] = [
     ("select", shapes(src1=(6,)), "src1: expected a shape that is broadcast to (3, 6), got (6)"),
     ("compare", shapes(src1=(3, 5)), "src1: expected a shape that is broadcast to (3, 6), got (3, 5)"),
     ("cast", result(6, 3), "dst: expected shape (3, 6), got (6, 3)"),
+    (
+        "gather_nd",
+        attrs(batch_axes=3),
+        "attribute batch_axes: expected some that src and indices have, got 3",
+    ),
+    ("gather_nd", shapes(indices=(2, 3, 4)), "indices: expected at most 3 of a place, got shape (2, 3, 4)"),
+    (
+        "gather_nd",
+        shapes(indices=(1, 3, 2)),
+        "indices: expected 2 on axis 0, as src has, got shape (1, 3, 2)",
+    ),
+    ("gather_nd", result(2, 3, 4), "dst: expected shape (2, 3, 5), got (2, 3, 4)"),
+    ("gather_nd", types(indices="float32"), "indices: expected int64, got float32"),
+    ("grid_sample", result(2, 5, 5, 30), "dst: expected shape (2, 6, 5, 30), got (2, 5, 5, 30)"),
+    ("grid_sample", shapes(grid=(2, 3, 5, 30)), "grid: expected shape (2, 2, 5, 30), got (2, 3, 5, 30)"),
+    ("grid_sample", shapes(src=(2, 6, 0, 4)), "src: expected elements on axis 2, got none"),
+    ("grid_sample", types(grid="int32"), "grid: expected float32 or bfloat16, got int32"),
     ("resize", result(2, 5, 5, 30), "dst: expected shape (2, 6, 5, 30), got (2, 5, 5, 30)"),
 ]

@@ -330,6 +330,19 @@ SOUND: dict[str, Sound] = {
         ir.Compare("less"), (3, 6), {"src": (3, 6), "src1": (1, 1)}, types={"dst": "bool"}, library="host"
     ),
     "cast": Sound(ir.Cast(), (3, 6), {"src": (3, 6)}, types={"dst": "int32"}, library="host"),
+    "gather_nd": Sound(
+        ir.GatherNd(1),
+        (2, 3, 5),
+        {"src": (2, 4, 6, 5), "indices": (2, 3, 2)},
+        types={"indices": "int32"},
+        library="host",
+    ),
+    "grid_sample": Sound(
+        ir.GridSample("linear", "border", False),
+        (2, 6, 5, 30),
+        {"src": IMAGES, "grid": (2, 2, 5, 30)},
+        library="host",
+    ),
     "resize": Sound(
         ir.Resize("linear", "asymmetric", "floor", -0.5, False),
         (2, 6, 5, 30),

@@ -70,6 +70,18 @@ APART = {
     "zeros": ("R.add(x, R.zeros(R.shape([n, 1, 1, 10]), 'float32'))", X),
     "topk": ("R.topk(x, k=2, axis=1)[0]", X),
     "gather_elements": ("R.gather_elements(x, R.argsort(x, axis=1, dtype='int64'), axis=1)", X),
+    "gather_nd of each row": (
+        "R.gather_nd(x, R.astype(R.clip(i, 0, 3), 'int64'), batch_dims=1)",
+        {**X, "i": "(n, 5, 2)"},
+    ),
+    "gather_nd of a table": (
+        "R.gather_nd(t, R.astype(R.clip(i, 0, 3), 'int64'))",
+        {"i": "(n, 5, 2)", "t": "(4, 7, 3)"},
+    ),
+    "grid_sample": (
+        "R.image.grid_sample(x, R.strided_slice(x, axes=[1], begin=[0], end=[2]))",
+        X,
+    ),
     "axis behind": ("R.permute_dims(R.exp(R.permute_dims(x, axes=[1, 2, 0, 3])), axes=[2, 0, 1, 3])", X),
     "softmax of others": ("R.multiply(x, R.nn.softmax(w, axis=0))", {**X, "w": "(6, 8, 10)"}),
     "images of others": ("R.add(x, R.nn.max_pool2d(w, pool_size=(2, 2)))", {**X, "w": "(1, 6, 9, 11)"}),
@@ -117,6 +129,8 @@ MEET = {
     "a matrix for each row": ("R.matmul(x, w)", {**X, "w": "(7, 6, 10, 3)"}, "numbers for each row"),
     "rows as filters": ("R.nn.conv2d(w, x)", {"x": "(n, 6, 3, 3)", "w": "(2, 6, 8, 8)"}, "operand 1 has"),
     "rows taken from rows": ("R.take(x, i, axis=0)", {**X, "i": "(2,) int64"}, "takes over the batch"),
+    "entries of rows": ("R.gather_nd(x, i)", {**X, "i": "(5, 2) int64"}, "in different places"),
+    "a grid for all": ("R.image.grid_sample(x, w)", {**X, "w": "(7, 2, 8, 10)"}, "in different places"),
     "rows in another order": ("R.flip(x, axis=0)", X, "over the batch"),
     "a number of rows": (
         "R.divide(x, R.astype(R.shape_to_tensor(R.shape([n])), 'float32'))",

@@ -25,4 +25,4 @@ def test_every_name_has_a_help_of_its_own(name: str, capsys) -> None:
 def test_names_are_listed_and_others_refused(capsys) -> None:
     assert main(["--help"]) == 0 and all(f"  {name} " in capsys.readouterr().out for name in ["models"])
     assert main(["model"]) == 2
-    assert "there is no benchmark 'model'; there are models, accuracy" in capsys.readouterr().err
+    assert "there is no benchmark 'model'; there are models, onnx, accuracy" in capsys.readouterr().err

@@ -18,6 +18,8 @@ from .kinds.movement import (
     ExtremeIndex,
     Gather,
     GatherElements,
+    GatherNd,
+    GridSample,
     Pad,
     Put,
     Ranking,
@@ -303,6 +305,7 @@ Attributes: TypeAlias = (
     | StridedSlice
     | Gather
     | GatherElements
+    | GatherNd
     | Put
     | Scatter
     | ScatterElements
@@ -313,6 +316,7 @@ Attributes: TypeAlias = (
     | Compare
     | Cast
     | Resize
+    | GridSample
     | Reorder
     | Quantization
     | DynamicQuantization
@@ -354,6 +358,7 @@ STEP_KINDS: dict[str, type] = {
     "strided_slice": StridedSlice,
     "gather": Gather,
     "gather_elements": GatherElements,
+    "gather_nd": GatherNd,
     "put": Put,
     "scatter": Scatter,
     "scatter_elements": ScatterElements,
@@ -364,6 +369,7 @@ STEP_KINDS: dict[str, type] = {
     "compare": Compare,
     "cast": Cast,
     "resize": Resize,
+    "grid_sample": GridSample,
     "reorder": Reorder,
     "quantization": Quantization,
     "dynamic_quantization": DynamicQuantization,

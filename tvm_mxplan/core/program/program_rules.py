@@ -59,6 +59,8 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ir.Rotary: (("src", "cosines", "sines"), ()),
     ir.Gather: (("src", "indices"), ()),
     ir.GatherElements: (("src", "indices"), ()),
+    ir.GatherNd: (("src", "indices"), ()),
+    ir.GridSample: (("src", "grid"), ()),
     ir.Put: (("src", "part"), ()),
     ir.Scatter: (("src", "indices", "updates"), ()),
     ir.ScatterElements: (("src", "indices", "updates"), ()),
@@ -70,7 +72,7 @@ _ROLES: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """Roles that a step needs and those that it may have, beside dst; the kinds that are missing need src."""
 
-_NUMBERS = {"groups": 1, "size": 1, "axis": 0, "width": 2}
+_NUMBERS = {"groups": 1, "size": 1, "axis": 0, "batch_axes": 0, "width": 2}
 """The least that an integer may be."""
 _LISTS = {"strides": 1, "dilation": 1, "kernel": 1, "padding": 0, "begin": 0, "places": 0}
 """The least that an entry of a list may be."""

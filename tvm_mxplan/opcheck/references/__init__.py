@@ -14,6 +14,7 @@ from . import (
     attention,
     choice,
     elementwise,
+    grid_sample,
     matmul,
     movement,
     normalization,
@@ -59,6 +60,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.StridedSlice: movement.strided_slice,
     ir.Gather: movement.gather,
     ir.GatherElements: movement.gather_elements,
+    ir.GatherNd: movement.gather_nd,
     ir.Put: movement.put,
     ir.Scatter: movement.scatter,
     ir.ScatterElements: movement.scatter_elements,
@@ -68,6 +70,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Compare: choice.compare,
     ir.Cast: choice.cast,
     ir.Resize: resize.resize,
+    ir.GridSample: grid_sample.grid_sample,
     ir.Reorder: movement.reorder,
     ir.Quantization: quantized.quantization,
 }

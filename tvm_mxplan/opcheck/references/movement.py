@@ -44,6 +44,13 @@ def gather(attrs: ir.Gather, operands: Operands) -> Estimate:
     return Estimate(np.take(operands.src, operands["indices"].astype(np.int64), attrs.axis))
 
 
+def gather_nd(attrs: ir.GatherNd, operands: Operands) -> Estimate:
+    indices = operands["indices"].astype(np.int64)
+    axes = attrs.batch_axes
+    batch = np.indices((*indices.shape[:axes], *[1] * (indices.ndim - 1 - axes)))[:axes]
+    return Estimate(operands.src[(*batch, *np.moveaxis(indices, -1, 0))])
+
+
 def put(attrs: ir.Put, operands: Operands) -> Estimate:
     value, part = operands.src.copy(), operands["part"]
     places = [

@@ -11,14 +11,22 @@ void WeightedSumKernel(const float* const* rows, const float* weights, int64_t t
                        int64_t count) {
   const float* a = rows[0];
   const float w = weights[0];
+  int64_t done = 1;
   if (terms == 2) {
     const float* b = rows[1];
     const float v = weights[1];
     for (int64_t i = 0; i < count; ++i) dst[i] = a[i] * w + b[i] * v;
     return;
   }
-  for (int64_t i = 0; i < count; ++i) dst[i] = a[i] * w;
-  for (int64_t k = 1; k < terms; ++k) {
+  if (terms >= 4) {
+    const float *b = rows[1], *c = rows[2], *d = rows[3];
+    const float v = weights[1], x = weights[2], y = weights[3];
+    for (int64_t i = 0; i < count; ++i) dst[i] = (a[i] * w + b[i] * v) + (c[i] * x + d[i] * y);
+    done = 4;
+  } else {
+    for (int64_t i = 0; i < count; ++i) dst[i] = a[i] * w;
+  }
+  for (int64_t k = done; k < terms; ++k) {
     const float* b = rows[k];
     const float v = weights[k];
     for (int64_t i = 0; i < count; ++i) dst[i] += b[i] * v;
@@ -70,18 +78,15 @@ void PickPoints(const float* __restrict src, const int32_t* __restrict index, in
   }
 }
 
-void InterpolateKernel(const float* src, int64_t points, const int32_t* index, const float* weights,
-                       int64_t terms, int64_t inner, float* dst, int64_t count) {
+void SumPointsKernel(const float* src, const int32_t* index, const float* weights, int64_t terms,
+                     int64_t inner, float* dst, int64_t count) {
   if (terms == 1) return PickPoints(src, index, inner, dst, count);
-  if constexpr (kPicks<float>) {
-    const bool held = inner == 1 && points <= 2 * MXPLAN_LANES && count >= MXPLAN_LANES;
-    if (held && terms == 2) return PickSums<2>(src, index, weights, dst, count);
-    if (held && terms == 4) return PickSums<4>(src, index, weights, dst, count);
-  }
   if (inner == 1 && terms == 2) return InterpolatePoints<2>(src, index, weights, dst, count);
   if (inner == 1 && terms == 4) return InterpolatePoints<4>(src, index, weights, dst, count);
-  const float* rows[4];
-  float shares[4];
+  if (inner == 1 && terms == 8) return InterpolatePoints<8>(src, index, weights, dst, count);
+  if (inner == 1 && terms == 16) return InterpolatePoints<16>(src, index, weights, dst, count);
+  const float* rows[kMostTerms];
+  float shares[kMostTerms];
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t k = 0; k < terms; ++k) {
       rows[k] = src + index[k * count + i] * inner;
@@ -89,6 +94,16 @@ void InterpolateKernel(const float* src, int64_t points, const int32_t* index, c
     }
     WeightedSumKernel(rows, shares, terms, dst + i * inner, inner);
   }
+}
+
+void InterpolateKernel(const float* src, int64_t points, const int32_t* index, const float* weights,
+                       int64_t terms, int64_t inner, float* dst, int64_t count) {
+  if constexpr (kPicks<float>) {
+    const bool held = inner == 1 && points <= 2 * MXPLAN_LANES && count >= MXPLAN_LANES;
+    if (held && terms == 2) return PickSums<2>(src, index, weights, dst, count);
+    if (held && terms == 4) return PickSums<4>(src, index, weights, dst, count);
+  }
+  SumPointsKernel(src, index, weights, terms, inner, dst, count);
 }
 
 }  // namespace

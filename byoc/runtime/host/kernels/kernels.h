@@ -64,6 +64,23 @@ struct Cumulation {
   bool reverse = false;
 };
 
+// Points of an image that lie anywhere in it: what they are made of, and what counts where it ends.
+enum class Sampling : uint8_t { kNearest, kLinear, kCubic };
+enum class Beyond : uint8_t { kZeros, kBorder, kReflection };
+
+// Where points lie along one axis: from -1 to 1 at `at[i * step]`, which are the outer corners of
+// the first and the last pixel, or with `corners` their centres.
+struct SampledAxis {
+  const float* at = nullptr;
+  int64_t step = 1;
+  int64_t extent = 1;
+  bool corners = false;
+};
+
+// Points that are worked out at once; neighbours along an axis, and axes.
+constexpr int64_t kMostSampled = 256, kMostAxisTerms = 4, kMostAxes = 3;
+constexpr int64_t kMostTerms = 64;  // of a point
+
 // That are searched, or summed, at once.
 constexpr int64_t kMostColumns = 256;
 
@@ -110,6 +127,14 @@ struct Kernels {
   // src has `points` points; with several terms it has room for kMostLanes elements at least.
   void (*interpolate)(const float* src, int64_t points, const int32_t* index, const float* weights,
                       int64_t terms, int64_t inner, float* dst, int64_t count);
+  // The same of any image, for up to kMostTerms neighbours, with no more room than it has points.
+  void (*sum_points)(const float* src, const int32_t* index, const float* weights, int64_t terms,
+                     int64_t inner, float* dst, int64_t count);
+  // The neighbours of points, at most kMostSampled, in an image of dense rows, and their weights,
+  // as sum_points reads them.  An index that is outside, where zeros count, is one inside, and has
+  // its bit set in outside[i]; returns the number of points with such indices.
+  int64_t (*sample_points)(Sampling sampling, Beyond beyond, const SampledAxis* axes, int64_t rank,
+                           int64_t count, int32_t* index, float* weights, uint64_t* outside);
   // found[k] = the place in row k, which is not empty, of the element that is searched for; rows of
   // src begin `row` elements apart.  One that is no number is farther out than all that are.
   void (*farthest_rows)(Type type, Search search, const void* src, int64_t row, Extent extent,

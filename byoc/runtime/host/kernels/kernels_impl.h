@@ -10,6 +10,7 @@
 #include "host/kernels/order_impl.h"
 #include "host/kernels/pairs_impl.h"
 #include "host/kernels/reduce_impl.h"
+#include "host/kernels/sampling_impl.h"
 #include "host/kernels/unary_impl.h"
 
 namespace mxplan::host {
@@ -29,6 +30,8 @@ Kernels Get() {
           ReduceColumnsKernel,
           WeightedSumKernel,
           InterpolateKernel,
+          SumPointsKernel,
+          SamplePointsKernel,
           FarthestRowsKernel,
           FarthestColumnsKernel,
           SortKeysKernel,

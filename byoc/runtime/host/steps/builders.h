@@ -80,6 +80,8 @@ void BuildEltwise(StepBuilder* b);
 void BuildExtremeIndex(StepBuilder* b);
 void BuildGather(StepBuilder* b);
 void BuildGatherElements(StepBuilder* b);
+void BuildGatherNd(StepBuilder* b);
+void BuildGridSample(StepBuilder* b);
 void BuildConcat(StepBuilder* b);
 void BuildPut(StepBuilder* b);
 void BuildRanking(StepBuilder* b);

@@ -1,4 +1,4 @@
-// Steps that move elements of any type: reorder, strided_slice, concat, gather.
+// Steps that move elements of any type: reorder, strided_slice, concat, gather, gather_nd.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -41,6 +41,8 @@ bool Resolve(const char* indices, int64_t count, int64_t extent, int64_t* places
 
 bool IsPlain(const ResolvedValue& value) { return value.tag == PlainTag(value.dims.size()); }
 
+constexpr double kElementNs = 0.4;
+
 // A gather along one axis: `rows` times the entries at `count` indices, each of `bytes`.
 struct Gather {
   int64_t rows, count, extent, bytes, axis;
@@ -70,7 +72,6 @@ struct Gather {
  private:
   // Threads share rows, or the elements of each where rows are few.
   void Elements(const char* src, const int64_t* places, char* dst) const {
-    constexpr double kElementNs = 0.4;
     auto take = [&](int64_t row, int64_t of_rows, int64_t first, int64_t some) {
       KernelsHere().take(bytes, {src + row * extent * bytes, 1, extent}, places + first,
                          {dst + (row * count + first) * bytes, count}, {of_rows, some});
@@ -85,6 +86,35 @@ struct Gather {
 
   void ThrowOutside(const Indices& given) const {
     for (int64_t i = 0; i < count; ++i) PlaceOf(given.At(i), extent, axis);
+  }
+};
+
+// Entries of `bytes` at `count` places of each sample, whose indices are one for each of some axes.
+struct GatherNd {
+  Dims extents;  // of the axes that are indexed
+  int64_t samples, count, bytes, first_axis;
+  bool wide;  // indices of int64
+
+  void Run(const char* src, const char* indices, int64_t* places, char* dst) const {
+    const Indices given{indices, wide};
+    const auto depth = static_cast<int64_t>(extents.size());
+    for (int64_t i = 0; i < samples * count; ++i) {
+      int64_t place = i / count;
+      for (int64_t axis = 0; axis < depth; ++axis) {
+        const int64_t extent = extents[static_cast<size_t>(axis)];
+        place = place * extent + PlaceOf(given.At(i * depth + axis), extent, first_axis + axis);
+      }
+      places[i] = place;
+    }
+    const bool one = bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
+    const double entry_ns = one ? kElementNs : 2.0 + 0.05 * static_cast<double>(bytes);
+    ParallelFor(samples * count, entry_ns, [&](int64_t begin, int64_t end) {
+      char* to = dst + begin * bytes;
+      if (one) {
+        return KernelsHere().take(bytes, {src, 1, 0}, places + begin, {to, 0}, {1, end - begin});
+      }
+      KernelsHere().take_entries(bytes, src, 0, places + begin, to, {1, end - begin});
+    });
   }
 };
 
@@ -151,6 +181,29 @@ void BuildGather(StepBuilder* b) {
   gather.wide = b->ElementBytes("indices") == 8;
   if (gather.count == 0) gather.rows = 0;
   b->NeedScratchpad(gather.count * static_cast<int64_t>(sizeof(int64_t)));
+  b->Add({"dst", "src", "indices"}, [gather](char* const* at) {
+    gather.Run(at[1], at[2], reinterpret_cast<int64_t*>(at[3]), at[0]);
+  });
+}
+
+void BuildGatherNd(StepBuilder* b) {
+  for (const char* role : {"src", "indices", "dst"}) {
+    if (!IsPlain(b->Get(role))) {
+      ThrowUnsupported(role, ": layout ", b->Get(role).tag, ", expected the plain one");
+    }
+  }
+  const Dims &src = b->Get("src").dims, &indices = b->Get("indices").dims;
+  const auto batch = static_cast<size_t>(IntegerOf(b->step(), "batch_axes"));
+  const size_t rest = batch + static_cast<size_t>(indices.back());
+  GatherNd gather;
+  gather.extents.assign(src.begin() + static_cast<std::ptrdiff_t>(batch),
+                        src.begin() + static_cast<std::ptrdiff_t>(rest));
+  gather.samples = ElementsOf(src, 0, batch);
+  gather.count = ElementsOf(indices, batch, indices.size() - 1);
+  gather.bytes = ElementsOf(src, rest, src.size()) * b->ElementBytes("src");
+  gather.first_axis = static_cast<int64_t>(batch);
+  gather.wide = b->ElementBytes("indices") == 8;
+  b->NeedScratchpad(gather.samples * gather.count * static_cast<int64_t>(sizeof(int64_t)));
   b->Add({"dst", "src", "indices"}, [gather](char* const* at) {
     gather.Run(at[1], at[2], reinterpret_cast<int64_t*>(at[3]), at[0]);
   });

@@ -26,6 +26,8 @@ constexpr Entry kBuilders[] = {
     {"extreme_index", BuildExtremeIndex, false, false},
     {"gather", BuildGather, false, false},
     {"gather_elements", BuildGatherElements, false, false},
+    {"gather_nd", BuildGatherNd, false, false},
+    {"grid_sample", BuildGridSample, true, true},
     {"put", BuildPut, true, false},
     {"ranking", BuildRanking, false, false},
     {"reduction", BuildReduction, true, true},

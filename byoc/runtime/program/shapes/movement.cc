@@ -106,6 +106,20 @@ void CheckResampling(const StepView& s) {
   ExpectShape(s, "dst", expected);
 }
 
+void CheckGridSample(const StepView& s) {
+  ExpectRank(s, "src", 3, 5);
+  const Dims &src = s.Shape("src"), &dst = s.Shape("dst");
+  ExpectRank(s, "dst", src.size(), src.size());
+  Dims expected = dst, grid = dst;
+  std::copy(src.begin(), src.begin() + 2, expected.begin());
+  ExpectShape(s, "dst", expected);
+  grid[1] = static_cast<int64_t>(src.size()) - 2;
+  ExpectShape(s, "grid", grid);
+  for (size_t i = 2; i < src.size(); ++i) {
+    if (src[i] == 0) ThrowInvalidInput("src: expected elements on axis ", i, ", got none");
+  }
+}
+
 void CheckPad(const StepView& s) { CheckBox(s, "dst", "src"); }
 
 void CheckSlice(const StepView& s) { CheckBox(s, "src", "dst"); }
@@ -145,6 +159,29 @@ void CheckScatter(const StepView& s) {
   Dims updates(indices.begin(), indices.end() - 1);
   updates.insert(updates.end(), src.begin() + depth, src.end());
   ExpectShape(s, "updates", updates);
+}
+
+void CheckGatherNd(const StepView& s) {
+  const Dims &src = s.Shape("src"), &indices = s.Shape("indices");
+  ExpectRank(s, "indices", 1, 12);
+  const int64_t batch = IntegerOf(s.step(), "batch_axes"), depth = indices.back();
+  const auto rank = static_cast<int64_t>(src.size());
+  if (batch < 0 || batch >= static_cast<int64_t>(indices.size()) || batch > rank) {
+    ThrowInvalidInput("attribute batch_axes: expected some that src and indices have, got ", batch);
+  }
+  if (depth > rank - batch) {
+    ThrowInvalidInput("indices: expected at most ", rank - batch, " of a place, got shape ",
+                      ToString(indices));
+  }
+  for (int64_t i = 0; i < batch; ++i) {
+    const auto axis = static_cast<size_t>(i);
+    if (indices[axis] == src[axis]) continue;
+    ThrowInvalidInput("indices: expected ", src[axis], " on axis ", i, ", as src has, got shape ",
+                      ToString(indices));
+  }
+  Dims expected(indices.begin(), indices.end() - 1);
+  expected.insert(expected.end(), src.begin() + batch + depth, src.end());
+  ExpectShape(s, "dst", expected);
 }
 
 void CheckGather(const StepView& s) {

@@ -72,6 +72,8 @@ void CheckAttention(const StepView& s);
 void CheckConcat(const StepView& s);
 void CheckShuffle(const StepView& s);
 void CheckResampling(const StepView& s);
+void CheckGatherNd(const StepView& s);
+void CheckGridSample(const StepView& s);
 void CheckPad(const StepView& s);
 void CheckSlice(const StepView& s);
 void CheckStridedSlice(const StepView& s);

@@ -74,6 +74,16 @@ class GatherElements:
 
 
 @dataclass(frozen=True)
+class GatherNd:
+    """src [B..., A..., C...], indices [B..., I..., axes of A] -> dst [B..., I..., C...]: entries of src.
+
+    The first ``batch_axes`` of all are B.  Indices are as those of a gather.
+    """
+
+    batch_axes: int
+
+
+@dataclass(frozen=True)
 class Put:
     """src, part -> dst: src, but for every ``steps``-th element of each axis from ``begin`` on: part's.
 
@@ -183,6 +193,25 @@ class Resize:
     rounding: str
     alpha: float
     inside_only: bool
+
+
+@dataclass(frozen=True)
+class GridSample:
+    """src [N, C, ...], grid [N, axes, P...] -> dst [N, C, P...]: images or volumes read at points.
+
+    A coordinate of -1 is the beginning of an axis and one of 1 its end, and so is -1 what is no number; the
+    last axis has the first coordinate.
+
+    Attributes
+    ----------
+    algorithm : nearest (half way to the even pixel), linear, or cubic, Keys's with a coefficient of -0.75.
+    padding_mode : outside of src: zeros, border (the nearest pixel) or reflection (src mirrored at its ends).
+    align_corners : an axis begins and ends in the centres of its first and last pixel, else at their edges.
+    """
+
+    algorithm: str
+    padding_mode: str
+    align_corners: bool
 
 
 @dataclass(frozen=True)

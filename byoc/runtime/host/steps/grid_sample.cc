@@ -1,0 +1,158 @@
+// Images and volumes read at the points of a grid.
+//
+// The neighbours of some points and their weights are found once, and every channel is summed by
+// them.  A neighbour outside of the image counts nothing, whatever stands where its index is.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string_view>
+
+#include "base/error.h"
+#include "host/steps/builders.h"
+#include "host/steps/images.h"
+
+namespace mxplan::host {
+namespace {
+
+constexpr double kTermNs = 0.5, kPointNs = 10.0;
+
+template <typename T>
+struct Named {
+  std::string_view name;
+  T value;
+};
+
+constexpr Named<Sampling> kSamplings[] = {
+    {"nearest", Sampling::kNearest}, {"linear", Sampling::kLinear}, {"cubic", Sampling::kCubic}};
+constexpr Named<Beyond> kBeyond[] = {
+    {"zeros", Beyond::kZeros}, {"border", Beyond::kBorder}, {"reflection", Beyond::kReflection}};
+
+template <typename T, size_t kCount>
+T ValueOf(const Named<T> (&known)[kCount], const char* what, const std::string& name) {
+  for (const Named<T>& one : known) {
+    if (one.name == name) return one.value;
+  }
+  ThrowUnsupported(what, " ", name, ", which the host library has not");
+}
+
+// Where a thread keeps what it knows of some points.
+struct Room {
+  int32_t* index;
+  float* weights;
+  uint64_t* outside;
+
+  static int64_t Bytes(int64_t terms) { return kMostSampled * (8 + terms * 8); }
+  Room(char* at, int64_t terms)
+      : index(reinterpret_cast<int32_t*>(at + kMostSampled * 8)),
+        weights(reinterpret_cast<float*>(at + kMostSampled * (8 + terms * 4))),
+        outside(reinterpret_cast<uint64_t*>(at)) {}
+};
+
+struct GridSample {
+  Sampling sampling = Sampling::kLinear;
+  Beyond beyond = Beyond::kZeros;
+  Images src, dst;
+  std::array<SampledAxis, kMostAxes> axes;
+  std::array<int64_t, kMostAxes> coordinate{};  // where those of an axis begin in a sample's grid
+  int64_t grid_sample = 0;                      // elements from one sample's grid to the next
+  int64_t terms = 1, points = 1, parts = 1;     // points of a sample's grid, and parts of those
+
+  // Some points of one sample.
+  void Part(const float* from, const float* grid, float* to, int64_t number,
+            const Room& room) const {
+    const int64_t sample = number / parts, begin = number % parts * kMostSampled;
+    const int64_t count = std::min(kMostSampled, points - begin);
+    const auto rank = static_cast<int64_t>(src.extents.size());
+    std::array<SampledAxis, kMostAxes> here = axes;
+    for (int64_t axis = 0; axis < rank; ++axis) {
+      here[axis].at = grid + sample * grid_sample + coordinate[axis] + begin * here[axis].step;
+    }
+    const int64_t edge = KernelsHere().sample_points(sampling, beyond, here.data(), rank, count,
+                                                     room.index, room.weights, room.outside);
+    from += sample * src.sample_stride;
+    to += sample * dst.sample_stride + begin * dst.inner;
+    for (int64_t plane = 0; plane < src.planes; ++plane) {
+      KernelsHere().sum_points(from, room.index, room.weights, terms, src.inner, to, count);
+      if (edge > 0) AtTheEdge(from, to, count, room);
+      from += src.plane_stride;
+      to += dst.plane_stride;
+    }
+  }
+
+  // Once more the points some of whose neighbours are outside, without those.
+  void AtTheEdge(const float* from, float* to, int64_t count, const Room& room) const {
+    for (int64_t i = 0; i < count; ++i) {
+      if (room.outside[i] == 0) continue;
+      float* sums = to + i * dst.inner;
+      std::fill_n(sums, dst.inner, 0.0F);
+      for (int64_t term = 0; term < terms; ++term) {
+        if ((room.outside[i] >> term & 1) != 0) continue;
+        const float* row = from + room.index[term * count + i] * src.inner;
+        const float weight = room.weights[term * count + i];
+        for (int64_t k = 0; k < dst.inner; ++k) sums[k] += row[k] * weight;
+      }
+    }
+  }
+};
+
+// Whether all points of a sample stand one behind the other, `*step` elements apart.
+bool AreInARow(const ResolvedValue& grid, int64_t* step) {
+  const Dims &dims = grid.dims, &strides = grid.layout.strides;
+  *step = strides.back();
+  for (size_t i = dims.size() - 1; i-- > 2;) {
+    if (dims[i] != 1 && strides[i] != strides[i + 1] * dims[i + 1]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void BuildGridSample(StepBuilder* b) {
+  if (b->Dtype("src") != "float32") ThrowUnsupported("src: element type ", b->Dtype("src"));
+  const ResolvedValue& grid = b->Get("grid");
+  auto made = std::make_shared<GridSample>();
+  GridSample& s = *made;
+  s.sampling = ValueOf(kSamplings, "algorithm", TextOf(b->step(), "algorithm"));
+  s.beyond = ValueOf(kBeyond, "padding", TextOf(b->step(), "padding_mode"));
+  s.src = ImagesOf(b->Get("src"));
+  s.dst = ImagesOf(b->Get("dst"));
+  if (s.src.inner != s.dst.inner || s.src.planes != s.dst.planes) {
+    ThrowUnsupported("src in layout ", b->Get("src").tag, " and dst in ", b->Get("dst").tag);
+  }
+  int64_t step = 1;
+  if (IsBlocked(grid.layout) || !AreInARow(grid, &step)) {
+    ThrowUnsupported("grid: layout ", grid.tag, ", whose points are not in a row");
+  }
+  const size_t rank = s.src.extents.size();
+  int64_t elements = 1;
+  for (size_t axis = 0; axis < rank; ++axis) {
+    const int64_t extent = s.src.extents[axis];
+    s.axes[axis] = {nullptr, step, extent, FlagOf(b->step(), "align_corners")};
+    // The last axis has the first coordinate.
+    s.coordinate[axis] = static_cast<int64_t>(rank - 1 - axis) * grid.layout.strides[1];
+    s.points *= s.dst.extents[axis];
+    elements *= extent;
+    s.terms *= s.sampling == Sampling::kNearest ? 1 : s.sampling == Sampling::kLinear ? 2 : 4;
+  }
+  if (elements > INT32_MAX) ThrowUnsupported("images of ", elements, " pixels");
+  s.grid_sample = grid.layout.strides[0];
+  s.parts = (s.points + kMostSampled - 1) / kMostSampled;
+  const int64_t room = Room::Bytes(s.terms);
+  b->NeedScratchpad(room * omp_get_max_threads());
+  const auto channels = static_cast<double>(s.src.planes * s.src.inner);
+  const double part_ns = static_cast<double>(std::min(s.points, kMostSampled)) *
+                         (kPointNs + kTermNs * static_cast<double>(s.terms) * channels);
+  b->Add({"dst", "src", "grid"}, [made, room, part_ns](char* const* at) {
+    const GridSample& one = *made;
+    ParallelForThreads(
+        one.src.samples * one.parts, part_ns, [&](int64_t thread, int64_t begin, int64_t end) {
+          const Room own(at[3] + thread * room, one.terms);
+          for (int64_t part = begin; part < end; ++part) {
+            one.Part(reinterpret_cast<const float*>(at[1]), reinterpret_cast<const float*>(at[2]),
+                     reinterpret_cast<float*>(at[0]), part, own);
+          }
+        });
+  });
+}
+
+}  // namespace mxplan::host
