@@ -239,8 +239,8 @@ SAMPLINGS = {"nearest": "nearest", "bilinear": "linear", "bicubic": "cubic"}
 ROUNDINGS = ("", "round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
 
 
-def unary(call: relax.Call) -> str | None:
-    return _one_of(dtype_of(call), ("float32",))
+def of_floats(call: relax.Call) -> str | None:
+    return _one_of(dtype_of(call.args[0]), ("float32",))
 
 
 def binary(call: relax.Call) -> str | None:

@@ -16,6 +16,7 @@ from tvm_mxplan.passes.relax_types import dtype_of
 
 from .checks import METHODS, SAMPLINGS, copies_of
 from .patterns import BINARY, LOGICAL, REDUCTIONS, UNARY
+from .places import places_of
 from .slices import slice_of
 
 
@@ -57,6 +58,15 @@ def _isnan(c: Composite) -> int:
     return c.emit("compare", ir.Compare("not_equal"), ("src", src), ("src1", src))
 
 
+def _finite(c: Composite) -> int:
+    """By the distance from zero, which of no number is not below infinity."""
+    src = c.value(c.root.args[0])
+    away = c.builder.step("eltwise", ir.Eltwise("abs", 0.0, 0.0), c.shape, [("src", src)])
+    infinity = c.builder.constant(np.full((1,) * len(c.shape), np.inf, "float32"))
+    algorithm = {"isfinite": "less", "isinf": "equal"}[_operator(c.root)]
+    return c.emit("compare", ir.Compare(algorithm), ("src", away), ("src1", infinity))
+
+
 def _cast(c: Composite) -> int:
     return c.emit("cast", ir.Cast(), ("src", c.value(c.root.args[0])))
 
@@ -69,6 +79,15 @@ def _take(c: Composite) -> int:
         data, axis = c.builder.reshape(data, (product(shape),)), 0
     attrs = ir.Gather(int(axis) % max(1, len(c.builder.values[data].shape)))
     return c.emit("gather", attrs, ("src", _plain(c, data)), ("indices", _plain(c, indices)))
+
+
+def _places(c: Composite) -> int:
+    takes = [c.root]
+    while takes[-1].args[0] not in c.params:
+        takes.append(c.definition(takes[-1].args[0]))
+    attrs = places_of(takes)
+    assert attrs is not None
+    return c.emit("gather", attrs, ("src", c.value(takes[-1].args[0])))
 
 
 def _put(c: Composite) -> int:
@@ -261,12 +280,14 @@ TRANSLATE: dict[str, Callable[[Composite], int | tuple[int, ...]]] = {
     "logical": _logical,
     "negation": _negation,
     "isnan": _isnan,
+    "finite": _finite,
     "cast": _cast,
     "gather_elements": _gather_elements,
     "gather_nd": _gather_nd,
     "put": _put,
     "scatter": _scatter,
     "take": _take,
+    "places": _places,
     "strided_slice": _strided_slice,
     "broadcast": _broadcast,
     "repeated": _repeated,

@@ -9,7 +9,7 @@ from .layouts import BLOCK
 
 RULES = LayoutRules(
     BLOCK,
-    images=(ir.Resize, ir.GridSample),
+    images=(ir.Resize, ir.GridSample, ir.GatherPlaces),
     follows=(ir.Eltwise, ir.Binary, ir.Slice, ir.Select, ir.Compare, ir.Cast, ir.Reduction),
     casts=True,
 )

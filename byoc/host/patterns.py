@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tvm import relax
-from tvm.relax.dpl import is_op, wildcard
+from tvm.relax.dpl import is_const, is_op, wildcard
 
 from tvm_mxplan.byoc.backend import Refuse
 from tvm_mxplan.operators.put import PUT
 
 from . import checks
 from .checks import Check
+from .places import places_of
 
 NAME = "mxplan_host"
 
@@ -59,6 +60,7 @@ ROWS = [
     Row("logical", 2, checks.truths, tuple(LOGICAL)),
     Row("negation", 1, checks.truths, ("logical_not",)),
     Row("isnan", 1, checks.isnan, ("isnan",)),
+    Row("finite", 1, checks.of_floats, ("isfinite", "isinf")),
     Row("cast", 1, checks.cast, ("astype",)),
     Row("put", 2, checks.accept, (PUT.full_name.removeprefix("relax."),)),
     Row("gather_elements", 2, checks.gather_elements, ("gather_elements",)),
@@ -79,7 +81,7 @@ ROWS = [
     Row("sort", 1, checks.sort, ("sort", "argsort")),
     Row("resize", 2, checks.resize, ("image.resize2d", "image.resize3d")),
     Row("grid_sample", 2, checks.grid_sample, ("image.grid_sample",)),
-    Row("unary", 1, checks.unary, tuple(UNARY)),
+    Row("unary", 1, checks.of_floats, tuple(UNARY)),
     Row("binary", 2, checks.binary, tuple(BINARY)),
     # views: no work unless a layout asks for it
     Row("reshape", 2, checks.reshape, ("reshape",)),
@@ -92,7 +94,7 @@ def fusion_patterns(refuse: Refuse) -> list[relax.transform.FusionPattern]:
     """The table as TVM's fusion patterns, which tell ``refuse`` what their checks refuse."""
     PUT.register()
     single = [_fusion_pattern(row, operator, refuse) for row in ROWS for operator in row.operators]
-    return [_sums_from_the_end(), *single]
+    return [_sums_from_the_end(), *map(_places, (3, 2, 1)), *single]
 
 
 def _sums_from_the_end() -> relax.transform.FusionPattern:
@@ -113,6 +115,20 @@ def _sums_from_the_end() -> relax.transform.FusionPattern:
 
     named = {"root": root, "summed": summed, "turned": turned}
     return relax.transform.FusionPattern(f"{NAME}.cumulative_sum", root, named, check, None)
+
+
+def _places(count: int) -> relax.transform.FusionPattern:
+    """So many reads by constant places, along one axis after the other."""
+    root, takes = wildcard(), []
+    for _ in range(count):
+        root = is_op("relax.take")(root, is_const())
+        takes.append(root)
+    named = {f"take{number}": take for number, take in enumerate(takes)}
+
+    def check(context: relax.transform.PatternCheckContext) -> bool:
+        return places_of([context.annotated_expr[name] for name in named]) is not None
+
+    return relax.transform.FusionPattern(f"{NAME}.places", root, named, check, None)
 
 
 def _fusion_pattern(row: Row, operator: str, refuse: Refuse) -> relax.transform.FusionPattern:

@@ -50,6 +50,7 @@ _MOVING = (
     ir.Gather,
     ir.GatherElements,
     ir.GatherNd,
+    ir.GatherPlaces,
     ir.Put,
     ir.Select,
     ir.Reorder,

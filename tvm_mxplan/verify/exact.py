@@ -21,6 +21,7 @@ MOVING = (
     ir.Gather,
     ir.GatherElements,
     ir.GatherNd,
+    ir.GatherPlaces,
     ir.Put,
     ir.Select,
     ir.Reorder,

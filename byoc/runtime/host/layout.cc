@@ -35,6 +35,41 @@ void ReadBlocks(const std::string& tag, PhysicalLayout* layout) {
   }
 }
 
+// What an index along an axis is made of where the axis is in blocks: the innermost block counts
+// single elements, each further one whole blocks of them.
+class Digits {
+ public:
+  Digits(const PhysicalLayout& layout, size_t axis) : outer_stride_(layout.strides[axis]) {
+    int64_t stride = 1;
+    for (size_t i = layout.blocks.size(); i-- > 0;) {
+      if (static_cast<size_t>(layout.block_axes[i]) == axis) {
+        digits_.push_back({layout.blocks[i], stride});
+        block_ *= layout.blocks[i];
+      }
+      stride *= layout.blocks[i];
+    }
+  }
+
+  bool empty() const { return digits_.empty(); }
+
+  // Elements to skip to an index.
+  int64_t PlaceOf(int64_t index) const {
+    int64_t place = index / block_ * outer_stride_;
+    for (const Digit& digit : digits_) {
+      place += index % digit.size * digit.stride;
+      index /= digit.size;
+    }
+    return place;
+  }
+
+ private:
+  struct Digit {
+    int64_t size, stride;
+  };
+  std::vector<Digit> digits_;  // the innermost first
+  int64_t block_ = 1, outer_stride_;
+};
+
 }  // namespace
 
 PhysicalLayout ParseLayout(const Dims& dims, const std::string& dtype, const std::string& tag) {
@@ -88,33 +123,21 @@ bool IsPadded(const PhysicalLayout& layout, const Dims& dims) { return layout.pa
 
 Line LineAlong(const PhysicalLayout& layout, size_t axis, int64_t count, int64_t begin,
                int64_t step) {
-  // The innermost block counts single elements of its axis, each further one whole blocks of them.
-  struct Digit {
-    int64_t size, stride;
-  };
-  std::vector<Digit> digits;  // the innermost first
-  int64_t stride = 1, block = 1;
-  for (size_t i = layout.blocks.size(); i-- > 0;) {
-    if (static_cast<size_t>(layout.block_axes[i]) == axis) {
-      digits.push_back({layout.blocks[i], stride});
-      block *= layout.blocks[i];
+  if (Digits digits(layout, axis); !digits.empty()) {
+    if (count > kMostInBlocks) {
+      ThrowUnsupported("an axis of ", count, " in blocks, expected at most ", kMostInBlocks);
     }
-    stride *= layout.blocks[i];
+    Line line;
+    for (int64_t i = 0; i < count; ++i) line.table.push_back(digits.PlaceOf(begin + i * step));
+    return line;
   }
-  if (digits.empty()) return {begin * layout.strides[axis], step * layout.strides[axis], {}};
-  if (count > kMostInBlocks) {
-    ThrowUnsupported("an axis of ", count, " in blocks, expected at most ", kMostInBlocks);
-  }
+  return {begin * layout.strides[axis], step * layout.strides[axis], {}};
+}
+
+Line LineAt(const PhysicalLayout& layout, size_t axis, const int64_t* indices, int64_t count) {
+  const Digits digits(layout, axis);
   Line line;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t index = begin + i * step;
-    int64_t rest = index, place = index / block * layout.strides[axis];
-    for (const Digit& digit : digits) {
-      place += rest % digit.size * digit.stride;
-      rest /= digit.size;
-    }
-    line.table.push_back(place);
-  }
+  for (int64_t i = 0; i < count; ++i) line.table.push_back(digits.PlaceOf(indices[i]));
   return line;
 }
 

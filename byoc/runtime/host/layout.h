@@ -19,7 +19,7 @@ bool IsPadded(const PhysicalLayout& layout, const Dims& dims);
 // its axes.
 struct Line {
   int64_t first = 0, stride = 0;
-  Dims table;  // of each one, where the axis is in blocks
+  Dims table;  // of each one, where they are not as far from each other
 
   int64_t At(int64_t i) const {
     return table.empty() ? first + i * stride : table[static_cast<size_t>(i)];
@@ -29,6 +29,9 @@ struct Line {
 // Along `axis`: `count` elements from index `begin` on, every `step`-th.
 Line LineAlong(const PhysicalLayout& layout, size_t axis, int64_t count, int64_t begin = 0,
                int64_t step = 1);
+
+// Along `axis`: the elements at `count` indices.
+Line LineAt(const PhysicalLayout& layout, size_t axis, const int64_t* indices, int64_t count);
 
 }  // namespace mxplan::host
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "host/kernels/kernels.h"
 
@@ -12,6 +13,7 @@ namespace {
 constexpr double kElementNs = 0.2;
 constexpr double kByteNs = 0.02, kRowNs = 1.5;  // of neighbours that are moved together
 constexpr double kApartNs = 1.0;                // where elements are read far from each other
+constexpr int64_t kLong = 32;                   // neighbours that are copied as bytes
 constexpr int64_t kTile = 32;                   // rows and columns that are transposed at once
 
 template <typename T>
@@ -52,6 +54,19 @@ Move::Move(std::vector<Places> axes, int64_t element_bytes)
   };
   std::stable_sort(axes_.begin(), axes_.end(),
                    [&](const Places& a, const Places& b) { return step(a) > step(b); });
+  if (strided_) return;
+  const Places& inner = axes_.back();
+  for (int64_t i = 0; i < inner.count; ++i) {
+    const int64_t to = inner.dst.At(i), from = inner.src.At(i);
+    const bool follows = !stretches_.empty() &&
+                         to == stretches_.back().dst + stretches_.back().count &&
+                         from == stretches_.back().src + stretches_.back().count;
+    if (follows) {
+      ++stretches_.back().count;
+    } else {
+      stretches_.push_back({to, from, 1});
+    }
+  }
 }
 
 void Move::Run(const char* src, char* dst) const {
@@ -116,7 +131,8 @@ void Move::RunByTables(const char* src, char* dst) const {
   for (size_t i = 0; i < outer; ++i) rows *= axes_[i].count;
   WithBytes(element_bytes_, [&](auto zero) {
     using T = decltype(zero);
-    const double row_ns = kApartNs * static_cast<double>(inner.count + 4);
+    const double row_ns = kByteNs * static_cast<double>(sizeof(T) * inner.count) +
+                          kApartNs * static_cast<double>(stretches_.size() + 4);
     ParallelFor(rows, row_ns, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const T* from = reinterpret_cast<const T*>(src);
@@ -128,7 +144,15 @@ void Move::RunByTables(const char* src, char* dst) const {
           from += axes_[i].src.At(index);
           to += axes_[i].dst.At(index);
         }
-        for (int64_t i = 0; i < inner.count; ++i) to[inner.dst.At(i)] = from[inner.src.At(i)];
+        for (const Stretch& some : stretches_) {
+          const T* read = from + some.src;
+          T* written = to + some.dst;
+          if (some.count >= kLong) {
+            std::memcpy(written, read, sizeof(T) * static_cast<size_t>(some.count));
+          } else {
+            for (int64_t i = 0; i < some.count; ++i) written[i] = read[i];
+          }
+        }
       }
     });
   });

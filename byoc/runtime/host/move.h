@@ -33,8 +33,13 @@ class Move {
   bool strided_ = true;
   int64_t first_dst_ = 0, first_src_ = 0;
   Nest<2> nest_;
-  // Everywhere else: the axes in the order in which dst is written, the innermost last.
+  // Everywhere else: the axes in the order in which dst is written, the innermost last, and the
+  // elements of that one that stand side by side in both.
+  struct Stretch {
+    int64_t dst, src, count;
+  };
   std::vector<Places> axes_;
+  std::vector<Stretch> stretches_;
 };
 
 }  // namespace mxplan::host

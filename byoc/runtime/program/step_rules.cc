@@ -160,6 +160,7 @@ const std::vector<Rule>& Rules() {
        PostOps::kNone,
        CheckGatherElements},
       {"gather_nd", {"src", "indices"}, {}, Types::kIndices, PostOps::kNone, CheckGatherNd},
+      {"gather_places", {"src"}, {}, Types::kSame, PostOps::kNone, CheckGatherPlaces},
       {"scatter_elements",
        {"src", "indices", "updates"},
        {},

@@ -107,8 +107,11 @@ def _take(site: Site, call: relax.Call, indices: np.ndarray) -> relax.Expr | Non
 
 
 def _neighbours_joined(site: Site, data: relax.Expr, axis: int, indices: np.ndarray) -> relax.Expr | None:
-    """A few stretches of an axis behind each other, as rolling it reads them; None for others."""
-    if indices.ndim != 1:
+    """A few stretches of an axis behind each other, as rolling it reads them; None for others.
+
+    Those that read an element twice stay, as padding with an image's own elements does.
+    """
+    if indices.ndim != 1 or len(np.unique(indices)) < len(indices):
         return None
     ends = [0, *(np.flatnonzero(np.diff(indices) != 1) + 1).tolist(), len(indices)]
     stretches = [_Run(int(indices[begin]), 1, end - begin) for begin, end in pairwise(ends)]

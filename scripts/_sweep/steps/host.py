@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
+import numpy as np
+
 from tvm_mxplan.core.program import program as ir
 
 from .subject import Data, Fields, Subject, Tensor, broadcast
@@ -67,6 +69,20 @@ def gather_nd(f: Fields) -> Subject | None:
     where = (*shape[:batch], *points, depth)
     places = Tensor("indices", where, data="indices", dtype=_INDICES[f.text("of", "s64")], below=below)
     return Subject(ir.GatherNd(batch), (Tensor("src", shape), places), (*where[:-1], *shape[batch + depth :]))
+
+
+def gather_places(f: Fields) -> Subject:
+    """pad=2: times that ends are repeated, of axes from axis=1 on; mirrored=1: what is behind them."""
+    shape, pad, first = f.dims(), f.number("pad"), f.number("axis", 0)
+    axes = tuple(range(first, len(shape)))
+    reads = []
+    for axis in axes:
+        around = np.arange(-pad, shape[axis] + pad)
+        ends = np.abs(around) if f.number("mirrored", 0) else around
+        reads += [np.clip(ends, 0, shape[axis] - 1)]
+    dst = (*shape[:first], *map(len, reads))
+    places = tuple(int(place) for one in reads for place in one)
+    return Subject(ir.GatherPlaces(axes, places), (Tensor("src", shape),), dst)
 
 
 def put(f: Fields) -> Subject | None:
@@ -199,6 +215,7 @@ KINDS: dict[str, Callable[[Fields], Subject | None]] = {
     "gather_elements": elements,
     "scatter_elements": elements,
     "gather_nd": gather_nd,
+    "gather_places": gather_places,
     "put": put,
     "scatter": scatter,
     "strided_slice": strided_slice,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import tvm
+from host_networks import X, between_convolutions
 from host_steps import drawn, one_step, ran
 from tvm import relax
 
@@ -112,3 +115,60 @@ def test_an_index_that_is_outside_is_named() -> None:
         InvalidInputError, match="out of bounds for axis 1 of the data, expected one from -3 to 2"
     ):
         ex(np.ones((2, 3, 8), np.float32), indices)
+
+
+READS = [
+    ((7,), {0: [3, 3, 0, 6, 5]}),
+    ((2, 19, 6, 5), {2: [1, 0, 1, 2, 3, 4, 5, 4], 3: [0, 0, 1, 2, 3, 4, 4]}),
+    ((2, 19, 6, 5), {1: [18, 0, 17, 3, 3], 3: [4, 3, 2, 1, 0]}),
+    ((1, 3, 40, 70), {3: [0, *range(70), 69]}),
+    ((2, 3, 4, 5, 6), {0: [1, 1, 0], 2: [0], 4: [5, 0]}),
+    ((3, 4), {0: [], 1: [2, 1]}),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "int16", "int64"])
+@pytest.mark.parametrize("layouts", [("", ""), ("acdb", "acdb"), ("aBcd8b", "aBcd8b"), ("abcd", "acdb")])
+@pytest.mark.parametrize("shape, reads", READS)
+def test_gather_places(shape: Shape, reads: dict[int, list[int]], layouts: Sequence[str], dtype: str) -> None:
+    if layouts[0] and len(shape) != 4:
+        layouts = ("", "")
+    data = drawn(shape, dtype)
+    expected = data
+    for axis, places in reads.items():
+        expected = expected.take(np.array(places, "int64"), axis)
+    attrs = ir.GatherPlaces(tuple(reads), tuple(place for places in reads.values() for place in places))
+    given = [] if not layouts[0] else list(layouts)
+    assert np.array_equal(ran(attrs, [("src", data)], expected.shape, dtype, given), expected)
+
+
+def mirrored(extent: int, pad: int) -> list[int]:
+    around = np.abs(np.arange(-pad, extent + pad))
+    return list(np.where(around >= extent, 2 * (extent - 1) - around, around))
+
+
+def test_padding_by_mirrored_edges_is_one_step_in_any_layout() -> None:
+    mod = between_convolutions(
+        lambda y: relax.op.take(y, relax.const(mirrored(9, 2), "int64"), 2),
+        lambda y: relax.op.take(y, relax.const(mirrored(7, 1), "int64"), 3),
+    )
+    options = {"cache": "disabled", "verify": "all", "prefer": {"take": "host"}}
+    ex = tvm_mxplan.compile(mod, options=options)
+    (region,) = ex.report.regions
+    assert [step.kind for step in region.steps].count("gather_places") == 1
+    assert "gather" not in [step.kind for step in region.steps]
+    opcheck.check(ex, X).raise_first()
+    apart = tvm_mxplan.compile(mod, "dnnl, llvm", options={"cache": "disabled"})
+    np.testing.assert_allclose(ex(X)[0].numpy(), apart(X)[0].numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "axis, places, kind",
+    [(2, [3, 1, 1], "gather_places"), (3, [5, 1, 1], "gather"), (3, [0, *range(7), 6], "gather_places")],
+)
+def test_elements_that_are_no_neighbours_are_gathered(axis: int, places: list[int], kind: str) -> None:
+    mod = between_convolutions(lambda y: relax.op.take(y, relax.const(places, "int64"), axis))
+    ex = tvm_mxplan.compile(mod, options={"cache": "disabled", "prefer": {"take": "host"}})
+    kinds = [step.kind for region in ex.report.regions for step in region.steps]
+    assert [one for one in kinds if one.startswith("gather")] == [kind]
+    opcheck.check(ex, X).raise_first()

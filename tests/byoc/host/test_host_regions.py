@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tvm
 from host_networks import between_convolutions
+from host_steps import SPECIAL
 from tvm import relax
 
 import tvm_mxplan
@@ -151,6 +152,9 @@ MIDDLE = {
         y,
         relax.const(1.0, "float32"),
     ),
+    "finite": lambda y: relax.op.where(
+        relax.op.logical_xor(relax.op.isfinite(y), relax.op.isinf(y)), y, relax.const(1.0, "float32")
+    ),
     "broadcast": lambda y: relax.op.broadcast_to(
         relax.op.floor(relax.op.mean(y, [1, 3], keepdims=True)), (2, 17, 9, 7)
     ),
@@ -267,3 +271,17 @@ def test_a_mask_that_is_given_back_twice(dtype: str) -> None:
     np.testing.assert_array_equal(first, (a > b).astype(dtype))
     np.testing.assert_array_equal(second, first.reshape(4, 64, 512))
     np.testing.assert_array_equal(third[a <= b], b[a <= b])
+
+
+@pytest.mark.parametrize("name", ["isfinite", "isinf", "isnan"])
+def test_what_is_no_number_and_what_has_no_end(name: str) -> None:
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((2, 5), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            result = builder.emit_output(getattr(relax.op, name)(x))
+        builder.emit_func_output(result)
+    ex = tvm_mxplan.compile(builder.get(), "host, llvm")
+    assert [region.backend for region in ex.report.regions] == ["mxplan_host"]
+    given = SPECIAL.reshape(2, 5)
+    np.testing.assert_array_equal(ex(given)[0].numpy(), getattr(np, name)(given))

@@ -337,6 +337,9 @@ SOUND: dict[str, Sound] = {
         types={"indices": "int32"},
         library="host",
     ),
+    "gather_places": Sound(
+        ir.GatherPlaces((0, 2), (1, 1, 0, 5, 0)), (3, 4, 2), {"src": (2, 4, 6)}, library="host"
+    ),
     "grid_sample": Sound(
         ir.GridSample("linear", "border", False),
         (2, 6, 5, 30),

@@ -19,6 +19,7 @@ from .kinds.movement import (
     Gather,
     GatherElements,
     GatherNd,
+    GatherPlaces,
     GridSample,
     Pad,
     Put,
@@ -306,6 +307,7 @@ Attributes: TypeAlias = (
     | Gather
     | GatherElements
     | GatherNd
+    | GatherPlaces
     | Put
     | Scatter
     | ScatterElements
@@ -359,6 +361,7 @@ STEP_KINDS: dict[str, type] = {
     "gather": Gather,
     "gather_elements": GatherElements,
     "gather_nd": GatherNd,
+    "gather_places": GatherPlaces,
     "put": Put,
     "scatter": Scatter,
     "scatter_elements": ScatterElements,

@@ -61,6 +61,7 @@ REFERENCES: dict[type, Callable[[Any, Operands], Estimate]] = {
     ir.Gather: movement.gather,
     ir.GatherElements: movement.gather_elements,
     ir.GatherNd: movement.gather_nd,
+    ir.GatherPlaces: movement.gather_places,
     ir.Put: movement.put,
     ir.Scatter: movement.scatter,
     ir.ScatterElements: movement.scatter_elements,

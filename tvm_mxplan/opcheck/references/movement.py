@@ -51,6 +51,15 @@ def gather_nd(attrs: ir.GatherNd, operands: Operands) -> Estimate:
     return Estimate(operands.src[(*batch, *np.moveaxis(indices, -1, 0))])
 
 
+def gather_places(attrs: ir.GatherPlaces, operands: Operands) -> Estimate:
+    value, first = operands.src, 0
+    for axis in attrs.axes:
+        count = operands.shape[axis]
+        value = np.take(value, attrs.places[first : first + count], axis)
+        first += count
+    return Estimate(value)
+
+
 def put(attrs: ir.Put, operands: Operands) -> Estimate:
     value, part = operands.src.copy(), operands["part"]
     places = [

@@ -81,6 +81,7 @@ void BuildExtremeIndex(StepBuilder* b);
 void BuildGather(StepBuilder* b);
 void BuildGatherElements(StepBuilder* b);
 void BuildGatherNd(StepBuilder* b);
+void BuildGatherPlaces(StepBuilder* b);
 void BuildGridSample(StepBuilder* b);
 void BuildConcat(StepBuilder* b);
 void BuildPut(StepBuilder* b);

@@ -1,4 +1,5 @@
-// Steps that move elements of any type: reorder, strided_slice, concat, gather, gather_nd.
+// Steps that move elements of any type: reorder, strided_slice, concat, gather,
+// gather_nd, gather_places.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -139,6 +140,21 @@ void BuildStridedSlice(StepBuilder* b) {
     const int64_t count = dst.dims[i];
     axes[i] = {count, LineAlong(dst.layout, i, count),
                LineAlong(src.layout, i, count, begin[i], steps[i])};
+  }
+  AddMove(b, std::move(axes));
+}
+
+void BuildGatherPlaces(StepBuilder* b) {
+  const ResolvedValue &src = b->Get("src"), &dst = b->Get("dst");
+  const Dims &read = IntegersOf(b->step(), "axes"), &places = IntegersOf(b->step(), "places");
+  std::vector<Places> axes(dst.dims.size());
+  const int64_t* at = places.data();
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t count = dst.dims[i];
+    const bool reads = std::find(read.begin(), read.end(), static_cast<int64_t>(i)) != read.end();
+    axes[i] = {count, LineAlong(dst.layout, i, count),
+               reads ? LineAt(src.layout, i, at, count) : LineAlong(src.layout, i, count)};
+    if (reads) at += count;
   }
   AddMove(b, std::move(axes));
 }

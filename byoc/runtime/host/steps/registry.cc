@@ -27,6 +27,7 @@ constexpr Entry kBuilders[] = {
     {"gather", BuildGather, false, false},
     {"gather_elements", BuildGatherElements, false, false},
     {"gather_nd", BuildGatherNd, false, false},
+    {"gather_places", BuildGatherPlaces, true, false},
     {"grid_sample", BuildGridSample, true, true},
     {"put", BuildPut, true, false},
     {"ranking", BuildRanking, false, false},

@@ -184,6 +184,35 @@ void CheckGatherNd(const StepView& s) {
   ExpectShape(s, "dst", expected);
 }
 
+void CheckGatherPlaces(const StepView& s) {
+  const Dims &src = s.Shape("src"), &dst = s.Shape("dst");
+  ExpectRank(s, "dst", src.size(), src.size());
+  const Dims &axes = IntegersOf(s.step(), "axes"), &places = IntegersOf(s.step(), "places");
+  Dims expected = src;
+  size_t at = 0;
+  int64_t before = -1;
+  for (const int64_t axis : axes) {
+    if (axis <= before || axis >= static_cast<int64_t>(src.size())) {
+      ThrowInvalidInput("attribute axes: expected some of a tensor of rank ", src.size(),
+                        ", rising, got ", ToString(axes));
+    }
+    before = axis;
+    const auto index = static_cast<size_t>(axis);
+    expected[index] = dst[index];
+    for (int64_t i = 0; i < dst[index] && at < places.size(); ++i, ++at) {
+      if (places[at] >= 0 && places[at] < src[index]) continue;
+      ThrowInvalidInput("attribute places: expected some from 0 to ", src[index] - 1, " on axis ",
+                        axis, ", got ", places[at]);
+    }
+  }
+  ExpectShape(s, "dst", expected);
+  int64_t needed = 0;
+  for (const int64_t axis : axes) needed += dst[static_cast<size_t>(axis)];
+  if (needed != static_cast<int64_t>(places.size())) {
+    ThrowInvalidInput("attribute places: expected ", needed, ", got ", places.size());
+  }
+}
+
 void CheckGather(const StepView& s) {
   const Dims &src = s.Shape("src"), &indices = s.Shape("indices");
   const auto axis = static_cast<std::ptrdiff_t>(AxisOf(s, src));

@@ -73,6 +73,7 @@ void CheckConcat(const StepView& s);
 void CheckShuffle(const StepView& s);
 void CheckResampling(const StepView& s);
 void CheckGatherNd(const StepView& s);
+void CheckGatherPlaces(const StepView& s);
 void CheckGridSample(const StepView& s);
 void CheckPad(const StepView& s);
 void CheckSlice(const StepView& s);

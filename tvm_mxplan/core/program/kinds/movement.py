@@ -84,6 +84,17 @@ class GatherNd:
 
 
 @dataclass(frozen=True)
+class GatherPlaces:
+    """src -> dst: along each of ``axes``, which rise, the elements at ``places``, in any order and often.
+
+    Places are those of the first of the axes, as many as dst has elements there, then those of the next.
+    """
+
+    axes: tuple[int, ...]
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Put:
     """src, part -> dst: src, but for every ``steps``-th element of each axis from ``begin`` on: part's.
 
