@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from tvm_mxplan.core.description import Implementation
+from tvm_mxplan.core.layout.layout import plain_layout
 from tvm_mxplan.core.machine.rates import MachineRates
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
@@ -20,8 +21,12 @@ _TOUCHED_OPERATIONS = 2.0
 """Of any element; TVM's kernels take as long to load and store it (``passes/costs/kept_times.py``)."""
 _SHORT_ROW, _SHORT_OPERATIONS = 64, 6.0
 """Rows that are reduced side by side, and what one of their elements takes."""
-_RESIZED_OPERATIONS, _NARROW_SHARE = {"linear": 40.0, "cubic": 100.0}, 1.5
+_RESIZED_OPERATIONS, _NARROW_SHARE = {"linear": 25.0, "cubic": 40.0}, 1.5
 """Of an element of a result that is mixed of others, and how many times that it takes in a narrow image."""
+_SAMPLED_OPERATIONS = {"nearest": (20.0, 12.0), "linear": (45.0, 22.0), "cubic": (150.0, 60.0)}
+"""Of an element that is read at a place of a grid: where channels stand apart, and side by side."""
+_PLACE_OPERATIONS = {"nearest": 60.0, "linear": 100.0, "cubic": 160.0}
+"""Of a place, for all channels."""
 _TAKEN_OPERATIONS = 22.0
 """Of an element that is read by its index, where no neighbours come with it."""
 _MOVED_APART = 1.15
@@ -51,7 +56,7 @@ def implementation_named(name: str) -> Implementation:
 def cost(facts: StepFacts, machine: MachineRates) -> float:
     """Microseconds of a step, on one thread where waking the others would take longer."""
     moved = facts.moved_bytes
-    if isinstance(facts.step.attrs, ir.Gather | ir.StridedSlice):
+    if isinstance(facts.step.attrs, ir.Gather | ir.GatherNd | ir.GatherPlaces | ir.StridedSlice):
         # Elements that nobody asks for are not read.
         moved += min(facts.operand_bytes[-1] - facts.operand_bytes[0], 0)
     if isinstance(facts.step.attrs, ir.StridedSlice) and set(facts.step.attrs.steps) != {1}:
@@ -87,6 +92,15 @@ def _computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = (_SHORT_OPERATIONS if src[-1] < _SHORT_ROW else 2.0) * math.prod(src)
     elif isinstance(attrs, ir.Gather) and math.prod(facts.padded("src")[attrs.axis + 1 :]) == 1:
         operations = _TAKEN_OPERATIONS * math.prod(facts.padded("dst"))
+    elif isinstance(attrs, ir.GatherNd):
+        entry = facts.padded("src")[attrs.batch_axes + facts.shape("indices")[-1] :]
+        operations = _TAKEN_OPERATIONS * math.prod(facts.padded("dst")) if math.prod(entry) == 1 else 0.0
+    elif isinstance(attrs, ir.GridSample):
+        dst = facts.padded("dst")
+        plain = facts.layouts[facts.roles.index("dst")] == plain_layout(len(dst))
+        of_element = _SAMPLED_OPERATIONS[attrs.algorithm][0 if plain else 1]
+        of_place = _PLACE_OPERATIONS[attrs.algorithm] / max(1, dst[1])
+        operations = (of_element + of_place) * math.prod(dst)
     elif isinstance(attrs, ir.ExtremeIndex):
         src = facts.padded("src")
         rows = math.prod(src) / max(1, src[attrs.axis])

@@ -73,11 +73,12 @@ _CYCLES = {
 }
 """For each element of the larger of operands and result; of all others ``_MOVED``."""
 _RESIZED = {"linear": 4.0, "cubic": 23.0}
-"""The same by the method of a resize."""
+_SAMPLED = {"nearest": 2.0, "bilinear": 5.0, "bicubic": 13.0}
+"""The same by the method of a resize, and of reading an image at the places of a grid."""
 _SORTS = ("sort", "argsort", "unique", "median")
 VIEWS = (*RESHAPES, "memory.view", "nn.dropout")
 _KERNELS = ("call_tir", "call_tir_inplace")
-_PARTLY_READ = ("take", "strided_slice", "gather_elements", "gather_nd")
+_PARTLY_READ = ("take", "strided_slice", "gather_elements", "gather_nd", "image.grid_sample")
 """Operators that read no more of their first operand than they write, however large it is."""
 SHAPES = ("shape_of", "shape_to_tensor", "tensor_to_shape", "size", "null_value")
 _FUSED = {*OPERATORS, "nn.relu", "nn.leakyrelu", "nn.prelu", "nn.pad", "layout_transform"} | {
@@ -219,6 +220,8 @@ def _cycles_of_element(call: relax.Call, kind: str) -> float:
     """Cycles for each element of the larger of operands and result, by the kind and the axes it works on."""
     if kind.startswith("image.resize"):
         return _RESIZED.get(str(call.attrs.method), _MOVED)
+    if kind == "image.grid_sample":
+        return _SAMPLED.get(str(call.attrs.method), _MOVED)
     cycles = _CYCLES.get(kind, _MOVED)
     shape = shape_of(call.args[0]) if call.args and kind in (*_REDUCTIONS, "take") else None
     if not shape:

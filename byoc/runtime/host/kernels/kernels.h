@@ -81,6 +81,21 @@ struct SampledAxis {
 constexpr int64_t kMostSampled = 256, kMostAxisTerms = 4, kMostAxes = 3;
 constexpr int64_t kMostTerms = 64;  // of a point
 
+// Points that are sums of elements of an image.  There are `terms` indices and weights for each of
+// `count`: the first ones of all points, then the second.
+struct Points {
+  const int32_t* index = nullptr;
+  const float* weights = nullptr;  // null where there is one term
+  int64_t terms = 1, count = 0;
+  bool some = false;  // some indices are below 0, and count nothing
+  // As find_together gives them, if it was asked: how many terms at a time, weights in their order,
+  // and points, four at a time, by their numbers: those with neighbours side by side come first.
+  int64_t across = 1;
+  const float* turned = nullptr;
+  const int32_t* groups = nullptr;
+  int64_t together = 0;
+};
+
 // That are searched, or summed, at once.
 constexpr int64_t kMostColumns = 256;
 
@@ -122,19 +137,18 @@ struct Kernels {
   // dst[i] = sum of weights[k] * rows[k][i]
   void (*weighted_sum)(const float* const* rows, const float* weights, int64_t terms, float* dst,
                        int64_t count);
-  // For each of `count` points: `inner` elements, sums of weights[k] times those at index[k]. There
-  // are `terms` indices and weights for each point: the first ones of all points, then the second.
-  // src has `points` points; with several terms it has room for kMostLanes elements at least.
-  void (*interpolate)(const float* src, int64_t points, const int32_t* index, const float* weights,
-                      int64_t terms, int64_t inner, float* dst, int64_t count);
-  // The same of any image, for up to kMostTerms neighbours, with no more room than it has points.
-  void (*sum_points)(const float* src, const int32_t* index, const float* weights, int64_t terms,
-                     int64_t inner, float* dst, int64_t count);
+  // For each point `inner` elements: sums of weights times the elements at indices.
+  void (*sum_points)(const float* src, const Points& points, int64_t inner, float* dst);
+  // The same in a row of `extent` points, which has room for kMostLanes elements at least.
+  void (*interpolate)(const float* src, int64_t extent, const Points& points, int64_t inner,
+                      float* dst);
+  // Which points have `across` (2 or 4) neighbours side by side, each time that many of their
+  // terms; returns how many groups of four.
+  int64_t (*find_together)(const Points& points, int64_t across, float* turned, int32_t* groups);
   // The neighbours of points, at most kMostSampled, in an image of dense rows, and their weights,
-  // as sum_points reads them.  An index that is outside, where zeros count, is one inside, and has
-  // its bit set in outside[i]; returns the number of points with such indices.
-  int64_t (*sample_points)(Sampling sampling, Beyond beyond, const SampledAxis* axes, int64_t rank,
-                           int64_t count, int32_t* index, float* weights, uint64_t* outside);
+  // as sum_points reads them; returns whether there are some outside, where zeros count.
+  bool (*sample_points)(Sampling sampling, Beyond beyond, const SampledAxis* axes, int64_t rank,
+                        int64_t count, int32_t* index, float* weights);
   // found[k] = the place in row k, which is not empty, of the element that is searched for; rows of
   // src begin `row` elements apart.  One that is no number is farther out than all that are.
   void (*farthest_rows)(Type type, Search search, const void* src, int64_t row, Extent extent,

@@ -17,27 +17,17 @@ namespace mxplan::host {
 namespace {
 
 Kernels Get() {
-  return {MXPLAN_ISA,
-          UnaryKernel,
-          BinaryKernel,
-          CompareKernel,
-          SelectKernel,
-          CopyKernel,
-          CastKernel,
-          TakeKernel,
-          TakeEntriesKernel,
-          ReduceRowsKernel,
-          ReduceColumnsKernel,
-          WeightedSumKernel,
-          InterpolateKernel,
-          SumPointsKernel,
-          SamplePointsKernel,
-          FarthestRowsKernel,
-          FarthestColumnsKernel,
-          SortKeysKernel,
-          KeysBelowKernel,
-          CumulativeRowsKernel,
-          CumulativeColumnsKernel};
+  return {MXPLAN_ISA,           UnaryKernel,
+          BinaryKernel,         CompareKernel,
+          SelectKernel,         CopyKernel,
+          CastKernel,           TakeKernel,
+          TakeEntriesKernel,    ReduceRowsKernel,
+          ReduceColumnsKernel,  WeightedSumKernel,
+          SumPointsKernel,      InterpolateKernel,
+          FindTogetherKernel,   SamplePointsKernel,
+          FarthestRowsKernel,   FarthestColumnsKernel,
+          SortKeysKernel,       KeysBelowKernel,
+          CumulativeRowsKernel, CumulativeColumnsKernel};
 }
 
 }  // namespace

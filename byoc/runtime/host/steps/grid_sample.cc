@@ -1,7 +1,7 @@
 // Images and volumes read at the points of a grid.
 //
 // The neighbours of some points and their weights are found once, and every channel is summed by
-// them.  A neighbour outside of the image counts nothing, whatever stands where its index is.
+// them.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -38,14 +38,15 @@ T ValueOf(const Named<T> (&known)[kCount], const char* what, const std::string& 
 // Where a thread keeps what it knows of some points.
 struct Room {
   int32_t* index;
-  float* weights;
-  uint64_t* outside;
+  float *weights, *turned;
+  int32_t* groups;
 
-  static int64_t Bytes(int64_t terms) { return kMostSampled * (8 + terms * 8); }
+  static int64_t Bytes(int64_t terms) { return kMostSampled * (terms * 12 + 1); }
   Room(char* at, int64_t terms)
-      : index(reinterpret_cast<int32_t*>(at + kMostSampled * 8)),
-        weights(reinterpret_cast<float*>(at + kMostSampled * (8 + terms * 4))),
-        outside(reinterpret_cast<uint64_t*>(at)) {}
+      : index(reinterpret_cast<int32_t*>(at)),
+        weights(reinterpret_cast<float*>(at + kMostSampled * terms * 4)),
+        turned(reinterpret_cast<float*>(at + kMostSampled * terms * 8)),
+        groups(reinterpret_cast<int32_t*>(at + kMostSampled * terms * 12)) {}
 };
 
 struct GridSample {
@@ -67,30 +68,21 @@ struct GridSample {
     for (int64_t axis = 0; axis < rank; ++axis) {
       here[axis].at = grid + sample * grid_sample + coordinate[axis] + begin * here[axis].step;
     }
-    const int64_t edge = KernelsHere().sample_points(sampling, beyond, here.data(), rank, count,
-                                                     room.index, room.weights, room.outside);
+    Points found{room.index, room.weights, terms, count, false};
+    found.some = KernelsHere().sample_points(sampling, beyond, here.data(), rank, count, room.index,
+                                             room.weights);
+    if (src.inner == 1 && terms > 1) {
+      found.across = sampling == Sampling::kLinear ? 2 : 4;
+      found.together = KernelsHere().find_together(found, found.across, room.turned, room.groups);
+      found.turned = room.turned;
+      found.groups = room.groups;
+    }
     from += sample * src.sample_stride;
     to += sample * dst.sample_stride + begin * dst.inner;
     for (int64_t plane = 0; plane < src.planes; ++plane) {
-      KernelsHere().sum_points(from, room.index, room.weights, terms, src.inner, to, count);
-      if (edge > 0) AtTheEdge(from, to, count, room);
+      KernelsHere().sum_points(from, found, src.inner, to);
       from += src.plane_stride;
       to += dst.plane_stride;
-    }
-  }
-
-  // Once more the points some of whose neighbours are outside, without those.
-  void AtTheEdge(const float* from, float* to, int64_t count, const Room& room) const {
-    for (int64_t i = 0; i < count; ++i) {
-      if (room.outside[i] == 0) continue;
-      float* sums = to + i * dst.inner;
-      std::fill_n(sums, dst.inner, 0.0F);
-      for (int64_t term = 0; term < terms; ++term) {
-        if ((room.outside[i] >> term & 1) != 0) continue;
-        const float* row = from + room.index[term * count + i] * src.inner;
-        const float weight = room.weights[term * count + i];
-        for (int64_t k = 0; k < dst.inner; ++k) sums[k] += row[k] * weight;
-      }
     }
   }
 };

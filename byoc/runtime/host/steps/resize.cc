@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "host/steps/builders.h"
@@ -65,6 +66,28 @@ struct Taps {
   int64_t terms = 1, points = 0;
   std::vector<int32_t> index;
   std::vector<float> weights;
+  std::vector<float> turned;  // of neighbours side by side, if somebody asked
+  std::vector<int32_t> groups;
+  int64_t together = 0;
+
+  Points AsPoints() const {
+    Points found{index.data(), weights.data(), terms, points, false};
+    if (groups.empty()) return found;
+    found.across = terms;
+    found.turned = turned.data();
+    found.groups = groups.data();
+    found.together = together;
+    return found;
+  }
+
+  // For an axis whose points are read one by one.
+  void FindTogether() {
+    if (terms == 1) return;
+    const Points alone = AsPoints();
+    turned.resize(weights.size());
+    groups.resize(static_cast<size_t>((points + 3) / 4));
+    together = KernelsHere().find_together(alone, terms, turned.data(), groups.data());
+  }
 };
 
 // Keys's spline for a point at the fraction `t` behind index `low`.
@@ -127,47 +150,152 @@ Taps TapsOf(const Step& step, int64_t in, int64_t out) {
   return taps;
 }
 
+constexpr int64_t kMostRows = 16;  // that a row of dst is made of
+constexpr int64_t kShortRow = 64;  // of shorter ones none is kept
+
+// A row of dst, and the rows of src that it is made of.
+struct Sources {
+  float* to = nullptr;
+  int64_t terms = 1;
+  std::array<const float*, kMostRows> rows;
+  std::array<float, kMostRows> weights;
+};
+
+// Rows of src that have been made as long as those of dst, for some rows of dst that follow each
+// other: neighbours are made of the same ones.
+class LongRows {
+ public:
+  LongRows(float* room, int64_t elements) : room_(room), elements_(elements) {}
+
+  // The long rows of a row of dst; `lengthen(from, to)` makes those that are not there.
+  template <typename Lengthen>
+  const float* const* Of(const Sources& row, const Lengthen& lengthen) {
+    for (int64_t k = 0; k < row.terms; ++k) {
+      int64_t slot = Find(row.rows[k], row.terms);
+      if (slot < 0) {
+        slot = Unused(row);
+        held_[slot] = row.rows[k];
+        lengthen(row.rows[k], room_ + slot * elements_);
+      }
+      found_[k] = room_ + slot * elements_;
+    }
+    return found_.data();
+  }
+
+ private:
+  int64_t Find(const float* row, int64_t slots) const {
+    for (int64_t slot = 0; slot < slots; ++slot) {
+      if (held_[slot] == row) return slot;
+    }
+    return -1;
+  }
+
+  // There are as many slots as rows, so one holds none of them.
+  int64_t Unused(const Sources& row) const {
+    const auto* end = row.rows.begin() + row.terms;
+    for (int64_t slot = 0; slot + 1 < row.terms; ++slot) {
+      if (std::find(row.rows.begin(), end, held_[slot]) == end) return slot;
+    }
+    return row.terms - 1;
+  }
+
+  float* room_;
+  int64_t elements_;
+  std::array<const float*, kMostRows> held_{}, found_;
+};
+
 struct Resize {
   Images src, dst;
   std::vector<Taps> taps;  // of each spatial axis
   int64_t rows_of_plane = 1, terms_of_row = 1;
-  int64_t row_elements = 0;  // of src
+  int64_t src_row = 0, dst_row = 0;  // elements
+  bool long_first = false;           // rows are made long before they are summed
 
-  // Row `row` of all rows of dst; `sums` has room for a row of src.
-  void Row(const float* from, float* to, int64_t row, float* sums) const {
-    const size_t last = taps.size() - 1;
+  // Of row `row` of all rows of dst.
+  Sources SourcesOf(const float* from, float* to, int64_t row) const {
     int64_t rest = row % rows_of_plane;
     const int64_t plane = row / rows_of_plane;
-    from += plane / src.planes * src.sample_stride + plane % src.planes * src.plane_stride;
-    to += plane / dst.planes * dst.sample_stride + plane % dst.planes * dst.plane_stride;
-    const float* rows[16] = {from};
-    float weights[16] = {1.0F};
-    int64_t terms = 1;
-    for (size_t axis = last; axis-- > 0;) {
+    Sources found;
+    found.to = to + plane / dst.planes * dst.sample_stride + plane % dst.planes * dst.plane_stride;
+    found.rows[0] =
+        from + plane / src.planes * src.sample_stride + plane % src.planes * src.plane_stride;
+    found.weights[0] = 1.0F;
+    for (size_t axis = taps.size() - 1; axis-- > 0;) {
       const int64_t at = rest % dst.extents[axis], own = taps[axis].terms;
       rest /= dst.extents[axis];
-      to += at * dst.strides[axis];
-      for (int64_t i = terms; i-- > 0;) {
-        const float* row_before = rows[i];
-        const float weight_before = weights[i];
+      found.to += at * dst.strides[axis];
+      for (int64_t i = found.terms; i-- > 0;) {
+        const float* row_before = found.rows[i];
+        const float weight_before = found.weights[i];
         for (int64_t k = own; k-- > 0;) {
           const auto tap = static_cast<size_t>(k * taps[axis].points + at);
-          rows[k * terms + i] = row_before + taps[axis].index[tap] * src.strides[axis];
-          weights[k * terms + i] = weight_before * taps[axis].weights[tap];
+          found.rows[k * found.terms + i] = row_before + taps[axis].index[tap] * src.strides[axis];
+          found.weights[k * found.terms + i] = weight_before * taps[axis].weights[tap];
         }
       }
-      terms *= own;
+      found.terms *= own;
     }
-    const Taps& along = taps[last];
-    if (along.terms == 1) {
-      return KernelsHere().interpolate(rows[0], src.extents.back(), along.index.data(), nullptr, 1,
-                                       src.inner, to, along.points);
+    return found;
+  }
+
+  int64_t RoomElements() const {
+    if (taps.back().terms == 1) return 0;
+    const int64_t row = std::max(src_row, kMostLanes);
+    return long_first ? terms_of_row * dst_row + kMostLanes : row;
+  }
+
+  void Rows(const float* from, float* to, int64_t begin, int64_t end, float* room) const {
+    const Points along = taps.back().AsPoints();
+    const int64_t extent = src.extents.back();
+    if (along.terms == 1) return Nearest(from, to, begin, end);
+    if (long_first) return LongFirst(from, to, begin, end, room);
+    for (int64_t row = begin; row < end; ++row) {
+      const Sources one = SourcesOf(from, to, row);
+      KernelsHere().weighted_sum(one.rows.data(), one.weights.data(), one.terms, room, src_row);
+      KernelsHere().interpolate(room, extent, along, src.inner, one.to);
     }
-    KernelsHere().weighted_sum(rows, weights, terms, sums, row_elements);
-    KernelsHere().interpolate(sums, src.extents.back(), along.index.data(), along.weights.data(),
-                              along.terms, src.inner, to, dst.extents.back());
+  }
+
+ private:
+  void Nearest(const float* from, float* to, int64_t begin, int64_t end) const {
+    const Points along = taps.back().AsPoints();
+    const float *read = nullptr, *written = nullptr;
+    for (int64_t row = begin; row < end; ++row) {
+      const Sources one = SourcesOf(from, to, row);
+      if (one.rows[0] == read) {
+        std::copy_n(written, dst_row, one.to);
+      } else {
+        KernelsHere().interpolate(one.rows[0], src.extents.back(), along, src.inner, one.to);
+      }
+      read = one.rows[0];
+      written = one.to;
+    }
+  }
+
+  void LongFirst(const float* from, float* to, int64_t begin, int64_t end, float* room) const {
+    const Points along = taps.back().AsPoints();
+    float* short_row = room + terms_of_row * dst_row;
+    LongRows rows(room, dst_row);
+    for (int64_t row = begin; row < end; ++row) {
+      const Sources one = SourcesOf(from, to, row);
+      const float* const* made = rows.Of(one, [&](const float* given, float* made_long) {
+        if (src_row < kMostLanes) {  // a kernel may read so many
+          std::copy_n(given, src_row, short_row);
+          given = short_row;
+        }
+        KernelsHere().interpolate(given, src.extents.back(), along, src.inner, made_long);
+      });
+      KernelsHere().weighted_sum(made, one.weights.data(), one.terms, one.to, dst_row);
+    }
   }
 };
+
+// Of a plane.
+int64_t RowsOf(const Images& images) {
+  int64_t rows = 1;
+  for (size_t axis = 0; axis + 1 < images.extents.size(); ++axis) rows *= images.extents[axis];
+  return rows;
+}
 
 }  // namespace
 
@@ -187,18 +315,20 @@ void BuildResize(StepBuilder* b) {
       resize->terms_of_row *= resize->taps.back().terms;
     }
   }
-  resize->row_elements = src.extents.back() * src.inner;
+  resize->taps.back().FindTogether();
+  resize->src_row = src.extents.back() * src.inner;
+  resize->dst_row = dst.extents.back() * dst.inner;
   const int64_t rows = dst.samples * dst.planes * resize->rows_of_plane;
-  const int64_t room = (std::max(resize->row_elements, kMostLanes) * 4 + 63) / 64 * 64;
-  b->NeedScratchpad(resize->taps.back().terms > 1 ? room * omp_get_max_threads() : 0);
-  const auto work = static_cast<double>(resize->row_elements * resize->terms_of_row +
-                                        dst.extents.back() * dst.inner * 4);
+  resize->long_first = resize->dst_row >= kShortRow && resize->rows_of_plane >= RowsOf(src);
+  const int64_t room = (resize->RoomElements() * 4 + 63) / 64 * 64;
+  b->NeedScratchpad(room * omp_get_max_threads());
+  const auto work =
+      static_cast<double>(resize->src_row * resize->terms_of_row + resize->dst_row * 4);
   b->Add({"dst", "src"}, [resize, rows, room, work](char* const* at) {
     const auto* from = reinterpret_cast<const float*>(at[1]);
     auto* to = reinterpret_cast<float*>(at[0]);
     ParallelForThreads(rows, 0.2 * work, [&](int64_t thread, int64_t begin, int64_t end) {
-      auto* sums = reinterpret_cast<float*>(at[2] + thread * room);
-      for (int64_t row = begin; row < end; ++row) resize->Row(from, to, row, sums);
+      resize->Rows(from, to, begin, end, reinterpret_cast<float*>(at[2] + thread * room));
     });
   });
 }
