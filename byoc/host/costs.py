@@ -23,10 +23,10 @@ _SHORT_ROW, _SHORT_OPERATIONS = 64, 6.0
 """Rows that are reduced side by side, and what one of their elements takes."""
 _RESIZED_OPERATIONS, _NARROW_SHARE = {"linear": 25.0, "cubic": 40.0}, 1.5
 """Of an element of a result that is mixed of others, and how many times that it takes in a narrow image."""
-_SAMPLED_OPERATIONS = {"nearest": (20.0, 12.0), "linear": (45.0, 22.0), "cubic": (150.0, 60.0)}
-"""Of an element that is read at a place of a grid: where channels stand apart, and side by side."""
-_PLACE_OPERATIONS = {"nearest": 60.0, "linear": 100.0, "cubic": 160.0}
-"""Of a place, for all channels."""
+_SAMPLED_OPERATIONS = {"nearest": (24.0, 14.0), "linear": (40.0, 23.0), "cubic": (100.0, 70.0)}
+"""Of an element that is read at a place: where channels stand apart, and side by side in registers."""
+_PLACE_OPERATIONS, _REGISTER = {"nearest": 60.0, "linear": 110.0, "cubic": 250.0}, 16
+"""Of a place, for all channels; channels that a register holds."""
 _TAKEN_OPERATIONS = 22.0
 """Of an element that is read by its index, where no neighbours come with it."""
 _MOVED_APART = 1.15
@@ -77,6 +77,16 @@ def _sorting(src: Sequence[int], first: int, axis: int) -> float:
     return rows * (_SCANNED_OPERATIONS * extent + _SORTED_OPERATIONS * held * math.log2(held + 1))
 
 
+def _sampling(attrs: ir.GridSample, dst: Sequence[int], layout: str) -> float:
+    """Operations of reading images at the places of a grid."""
+    samples, channels, *points = dst
+    apart, together = _SAMPLED_OPERATIONS[attrs.algorithm]
+    of_channels = apart * channels
+    if layout != plain_layout(len(dst)):
+        of_channels = together * -(-channels // _REGISTER) * _REGISTER
+    return samples * math.prod(points) * (_PLACE_OPERATIONS[attrs.algorithm] + of_channels)
+
+
 def _computing_us(facts: StepFacts, machine: MachineRates) -> float:
     """Microseconds on all threads of the arithmetic, or of loading and storing elements out of a cache."""
     attrs = facts.step.attrs
@@ -96,11 +106,7 @@ def _computing_us(facts: StepFacts, machine: MachineRates) -> float:
         entry = facts.padded("src")[attrs.batch_axes + facts.shape("indices")[-1] :]
         operations = _TAKEN_OPERATIONS * math.prod(facts.padded("dst")) if math.prod(entry) == 1 else 0.0
     elif isinstance(attrs, ir.GridSample):
-        dst = facts.padded("dst")
-        plain = facts.layouts[facts.roles.index("dst")] == plain_layout(len(dst))
-        of_element = _SAMPLED_OPERATIONS[attrs.algorithm][0 if plain else 1]
-        of_place = _PLACE_OPERATIONS[attrs.algorithm] / max(1, dst[1])
-        operations = (of_element + of_place) * math.prod(dst)
+        operations = _sampling(attrs, facts.padded("dst"), facts.layouts[facts.roles.index("dst")])
     elif isinstance(attrs, ir.ExtremeIndex):
         src = facts.padded("src")
         rows = math.prod(src) / max(1, src[attrs.axis])
@@ -111,6 +117,8 @@ def _computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = (_SUMMED_DOWN if along else _SUMMED_UP) * math.prod(facts.padded("dst"))
     elif isinstance(attrs, ir.Ranking):
         operations = _sorting(facts.padded("src"), facts.padded("dst")[attrs.axis], attrs.axis)
-    peak = _SHARE * machine.gflops("float32", facts.info.instruction_set)
+    in_fours = isinstance(attrs, ir.Resize | ir.GridSample)  # on any processor
+    isa = "avx2" if in_fours else facts.info.instruction_set
+    peak = _SHARE * machine.gflops("float32", isa)
     touched = _TOUCHED_OPERATIONS * math.prod(facts.padded("dst"))
     return max(operations / peak, touched / _SHARE / machine.gflops("float32", "avx2")) / 1e3

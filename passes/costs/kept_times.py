@@ -73,8 +73,8 @@ _CYCLES = {
 }
 """For each element of the larger of operands and result; of all others ``_MOVED``."""
 _RESIZED = {"linear": 4.0, "cubic": 23.0}
-_SAMPLED = {"nearest": 2.0, "bilinear": 5.0, "bicubic": 13.0}
-"""The same by the method of a resize, and of reading an image at the places of a grid."""
+_SAMPLED, _PLACE = {"nearest": 3.0, "bilinear": 7.0, "bicubic": 18.0}, 3.0
+"""The same by the method of a resize, and of reading an image at places; what one takes for all channels."""
 _SORTS = ("sort", "argsort", "unique", "median")
 VIEWS = (*RESHAPES, "memory.view", "nn.dropout")
 _KERNELS = ("call_tir", "call_tir_inplace")
@@ -221,7 +221,9 @@ def _cycles_of_element(call: relax.Call, kind: str) -> float:
     if kind.startswith("image.resize"):
         return _RESIZED.get(str(call.attrs.method), _MOVED)
     if kind == "image.grid_sample":
-        return _SAMPLED.get(str(call.attrs.method), _MOVED)
+        image = shape_of(call)
+        channels = typical_shape(image)[1] if image and len(image) > 1 else 1
+        return _SAMPLED.get(str(call.attrs.method), _MOVED) + _PLACE / max(1, channels)
     cycles = _CYCLES.get(kind, _MOVED)
     shape = shape_of(call.args[0]) if call.args and kind in (*_REDUCTIONS, "take") else None
     if not shape:

@@ -68,11 +68,10 @@ struct Cumulation {
 enum class Sampling : uint8_t { kNearest, kLinear, kCubic };
 enum class Beyond : uint8_t { kZeros, kBorder, kReflection };
 
-// Where points lie along one axis: from -1 to 1 at `at[i * step]`, which are the outer corners of
-// the first and the last pixel, or with `corners` their centres.
+// Where points lie along one axis: from -1 to 1, which are the outer corners of the first and the
+// last pixel, or with `corners` their centres.
 struct SampledAxis {
   const float* at = nullptr;
-  int64_t step = 1;
   int64_t extent = 1;
   bool corners = false;
 };
@@ -148,7 +147,7 @@ struct Kernels {
   // The neighbours of points, at most kMostSampled, in an image of dense rows, and their weights,
   // as sum_points reads them; returns whether there are some outside, where zeros count.
   bool (*sample_points)(Sampling sampling, Beyond beyond, const SampledAxis* axes, int64_t rank,
-                        int64_t count, int32_t* index, float* weights);
+                        const int32_t* images, int64_t count, int32_t* index, float* weights);
   // found[k] = the place in row k, which is not empty, of the element that is searched for; rows of
   // src begin `row` elements apart.  One that is no number is farther out than all that are.
   void (*farthest_rows)(Type type, Search search, const void* src, int64_t row, Extent extent,

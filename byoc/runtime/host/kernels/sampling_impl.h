@@ -54,18 +54,12 @@ MXPLAN_INLINE void PlacesOf(const SampledAxis& axis, const Span& span, int64_t c
                             double* places) {
   const double scale = 0.5 * span.length, shift = axis.corners ? 0.0 : -0.5;
   const float* at = axis.at;
-  const int64_t step = axis.step;
-  const auto place_of = [scale, shift](float given) {
-    double value = given;
-    value = value == value ? value : -1.0;  // as PyTorch has it
-    value = value < -kFar ? -kFar : value;
-    value = value > kFar ? kFar : value;
-    return (value + 1.0) * scale + shift;
-  };
-  if (step == 1) {
-    MXPLAN_FOR_EACH(i, count) places[i] = place_of(at[i]);
-  } else {
-    MXPLAN_FOR_EACH(i, count) places[i] = place_of(at[i * step]);
+  MXPLAN_FOR_EACH(i, count) {
+    double given = at[i];
+    given = given == given ? given : -1.0;  // as PyTorch has it
+    given = given < -kFar ? -kFar : given;
+    given = given > kFar ? kFar : given;
+    places[i] = (given + 1.0) * scale + shift;
   }
 }
 
@@ -126,7 +120,7 @@ void TermsOfAxis(Sampling sampling, Beyond beyond, const SampledAxis& axis, int6
 }
 
 bool SamplePointsKernel(Sampling sampling, Beyond beyond, const SampledAxis* axes, int64_t rank,
-                        int64_t count, int32_t* index, float* weights) {
+                        const int32_t* images, int64_t count, int32_t* index, float* weights) {
   AxisTerms own;
   const int64_t more = sampling == Sampling::kNearest ? 1 : sampling == Sampling::kLinear ? 2 : 4;
   int64_t terms = 1;
@@ -147,7 +141,10 @@ bool SamplePointsKernel(Sampling sampling, Beyond beyond, const SampledAxis* axe
         const int32_t* along = own.index[k];
         const float* share = own.weights[k];
         if (axis == 0) {
-          MXPLAN_FOR_EACH(i, count) to[i] = along[i];
+          MXPLAN_FOR_EACH(i, count) {
+            const int32_t at = images[i] * extent + along[i];
+            to[i] = along[i] < 0 ? -1 : at;
+          }
           MXPLAN_FOR_EACH(i, count) to_weights[i] = share[i];
           continue;
         }

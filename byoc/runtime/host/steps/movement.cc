@@ -27,17 +27,27 @@ void AddMove(StepBuilder* b, std::vector<Places> axes) {
   });
 }
 
-// Writes where entries are, and tells whether all are inside.
+// Adds to places, each times the extent, those of every `apart`-th index, and tells whether all are
+// inside.
 template <typename Index>
-bool Resolve(const char* indices, int64_t count, int64_t extent, int64_t* places) {
-  const auto* given = reinterpret_cast<const Index*>(indices);
+bool Resolve(const Index* given, int64_t apart, int64_t count, int64_t extent, int64_t* places) {
   bool inside = true;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t index = given[i], place = index < 0 ? index + extent : index;
+    const int64_t index = given[i * apart], place = index < 0 ? index + extent : index;
     inside &= place >= 0 && place < extent;
-    places[i] = place;
+    places[i] = places[i] * extent + place;
   }
   return inside;
+}
+
+bool Resolve(const Indices& given, int64_t first, int64_t apart, int64_t count, int64_t extent,
+             int64_t* places) {
+  if (given.wide) {
+    const auto* at = reinterpret_cast<const int64_t*>(given.data) + first;
+    return Resolve(at, apart, count, extent, places);
+  }
+  const auto* at = reinterpret_cast<const int32_t*>(given.data) + first;
+  return Resolve(at, apart, count, extent, places);
 }
 
 bool IsPlain(const ResolvedValue& value) { return value.tag == PlainTag(value.dims.size()); }
@@ -50,9 +60,8 @@ struct Gather {
   bool wide;  // indices of int64
 
   void Run(const char* src, const char* indices, int64_t* places, char* dst) const {
-    const bool inside = wide ? Resolve<int64_t>(indices, count, extent, places)
-                             : Resolve<int32_t>(indices, count, extent, places);
-    if (!inside) ThrowOutside({indices, wide});
+    std::fill_n(places, count, int64_t{0});
+    if (!Resolve({indices, wide}, 0, 1, count, extent, places)) ThrowOutside({indices, wide});
     if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8) return Elements(src, places, dst);
     const double entry_ns = 2.0 + 0.05 * static_cast<double>(bytes);
     if (rows < count) {
@@ -99,14 +108,15 @@ struct GatherNd {
   void Run(const char* src, const char* indices, int64_t* places, char* dst) const {
     const Indices given{indices, wide};
     const auto depth = static_cast<int64_t>(extents.size());
-    for (int64_t i = 0; i < samples * count; ++i) {
-      int64_t place = i / count;
-      for (int64_t axis = 0; axis < depth; ++axis) {
-        const int64_t extent = extents[static_cast<size_t>(axis)];
-        place = place * extent + PlaceOf(given.At(i * depth + axis), extent, first_axis + axis);
-      }
-      places[i] = place;
+    for (int64_t sample = 0; sample < samples; ++sample) {
+      std::fill_n(places + sample * count, count, sample);
     }
+    bool inside = true;
+    for (int64_t axis = 0; axis < depth; ++axis) {
+      inside &=
+          Resolve(given, axis, depth, samples * count, extents[static_cast<size_t>(axis)], places);
+    }
+    if (!inside) ThrowOutside(given);
     const bool one = bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
     const double entry_ns = one ? kElementNs : 2.0 + 0.05 * static_cast<double>(bytes);
     ParallelFor(samples * count, entry_ns, [&](int64_t begin, int64_t end) {
@@ -116,6 +126,14 @@ struct GatherNd {
       }
       KernelsHere().take_entries(bytes, src, 0, places + begin, to, {1, end - begin});
     });
+  }
+
+ private:
+  void ThrowOutside(const Indices& given) const {
+    const auto depth = static_cast<int64_t>(extents.size());
+    for (int64_t i = 0; i < samples * count * depth; ++i) {
+      PlaceOf(given.At(i), extents[static_cast<size_t>(i % depth)], first_axis + i % depth);
+    }
   }
 };
 
