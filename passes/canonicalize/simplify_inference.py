@@ -19,7 +19,7 @@
     minimum(maximum(x, lo), hi)            -> clip(x, lo, hi)        (real numbers, lo <= hi)
     variance(x, axes before the last)      -> mean((x - mean(x)) * (x - mean(x)))
     where(x > 0, x, x * 0.1)               -> leakyrelu(x, 0.1)      (see ``recover_slopes``)
-    max_pool2d(image with its edges again) -> max_pool2d(image, padding)   (see ``recover_pool_padding``)
+    max_pool2d(image with its edges again) -> max_pool2d(image, padding)   (see ``slices/pool_padding``)
 
 The ONNX importer writes Sum, Max and Min with several inputs as a reduction over a stack of broadcast
 tensors, which hides every residual connection.  What it hides in TIR is ``RecoverOperators``' work.
@@ -39,10 +39,17 @@ from tvm import relax
 from tvm_mxplan.operators.put import PUT, place_of, put
 
 from ..relax_types import constant_of, dtype_of, make_constant, permutation_of, scalar_of, shape_of
-from .recover_pool_padding import POOLS, with_padding
 from .recover_slopes import with_slopes
 from .rewriter import Site, is_call_to, rewrite_bindings
-from .slices import BY_INDICES, join_phases, join_sections, of_regular_places, section_of_split
+from .slices import (
+    BY_INDICES,
+    POOLS,
+    join_phases,
+    join_sections,
+    of_regular_places,
+    section_of_split,
+    with_padding,
+)
 
 _STACK_REDUCTIONS: dict[str, Callable[[relax.Expr, relax.Expr], relax.Expr]] = {
     "sum": relax.op.add,

@@ -13,7 +13,7 @@ from tvm import relax
 import tvm_mxplan
 from tvm_mxplan import opcheck
 from tvm_mxplan.core.program import program as ir
-from tvm_mxplan.opcheck.references.grid_sample import grid_sample
+from tvm_mxplan.opcheck.references.images.grid_sample import grid_sample
 from tvm_mxplan.opcheck.references.operands import Operands
 
 RNG = np.random.default_rng(17)
@@ -132,7 +132,7 @@ def test_in_layouts(algorithm: str, layout: str, grid_layout: str) -> None:
 @pytest.mark.parametrize("padding", PADDINGS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_places_that_are_no_place(algorithm: str, padding: str) -> None:
-    """What is no number is the beginning of an axis; what is infinite is somewhere, or nowhere."""
+    """NaN is the beginning of an axis; infinity is somewhere, or nowhere."""
     x = RNG.standard_normal((1, 2, 4, 5), np.float32)
     grid = np.zeros((1, 2, 1, 4), np.float32)
     grid[0, 0, 0] = [np.nan, -1, np.inf, -np.inf]

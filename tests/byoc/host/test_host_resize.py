@@ -12,8 +12,8 @@ from tvm import relax
 
 import tvm_mxplan
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.opcheck.references.images.resize import resize
 from tvm_mxplan.opcheck.references.operands import Operands
-from tvm_mxplan.opcheck.references.resize import resize
 
 RNG = np.random.default_rng(11)
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn")

@@ -11,8 +11,8 @@ import pytest
 from host_steps import ran
 
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.opcheck.references.images.resize import resize
 from tvm_mxplan.opcheck.references.operands import Operands
-from tvm_mxplan.opcheck.references.resize import resize
 
 RNG = np.random.default_rng(13)
 TYPES = ("float32", "float64", "int8", "int16", "int64", "bool")

@@ -14,7 +14,6 @@ from . import (
     attention,
     choice,
     elementwise,
-    grid_sample,
     matmul,
     movement,
     normalization,
@@ -23,9 +22,9 @@ from . import (
     recurrent,
     recurrent_training,
     reduction,
-    resize,
     training,
 )
+from .images import grid_sample, resize
 from .operands import Operands
 from .windows import convolution, pooling, squeeze_excite
 

@@ -5,12 +5,12 @@
 // set is named: no inline function of one set may end up in code of another.
 #include "host/kernels/common_impl.h"
 #include "host/kernels/cumulative_impl.h"
-#include "host/kernels/interpolation_impl.h"
+#include "host/kernels/images/interpolation_impl.h"
+#include "host/kernels/images/sampling_impl.h"
 #include "host/kernels/moves_impl.h"
 #include "host/kernels/order_impl.h"
 #include "host/kernels/pairs_impl.h"
 #include "host/kernels/reduce_impl.h"
-#include "host/kernels/sampling_impl.h"
 #include "host/kernels/unary_impl.h"
 
 namespace mxplan::host {

@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from tvm import relax
 
-from ..relax_types import shape_of
-from .fold_constants import numbers_of
-from .rewriter import Site, is_call_to
+from ...relax_types import shape_of
+from ..fold_constants import numbers_of
+from ..rewriter import Site, is_call_to
 
 POOLS = ("nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d")
 
@@ -25,14 +25,14 @@ def with_padding(site: Site, pool: relax.Call) -> relax.Expr | None:
     if attrs.ceil_mode or any(int(one) != 1 for one in attrs.dilation):
         return None
     spatial = len(attrs.pool_size)
-    first = [str(attrs.layout).find(axis) for axis in "DHW"[-spatial:]]
+    axes = [str(attrs.layout).find(axis) for axis in "DHW"[-spatial:]]
     padding = [int(one) for one in attrs.padding]
     while is_call_to(take := site.definition(image), "take"):
-        axis = None if take.attrs.axis is None else int(take.attrs.axis) % take.ty.ndim
-        repeated = None if axis not in first else _repeated(site, take, axis)
+        axis = -1 if take.attrs.axis is None else int(take.attrs.axis) % take.ty.ndim
+        repeated = _repeated(site, take, axis) if axis in axes else None
         if repeated is None:
             break
-        at = first.index(axis)
+        at = axes.index(axis)
         begin, end = padding[at] + repeated[0], padding[at + spatial] + repeated[1]
         if max(begin, end) >= int(attrs.pool_size[at]):
             break

@@ -1,8 +1,8 @@
 // Neighbours of points that lie anywhere in an image, and their weights.
 //
 // Places are worked out in float64, where those of float32 coordinates are exact.
-#ifndef TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_SAMPLING_IMPL_H_
-#define TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_SAMPLING_IMPL_H_
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_IMAGES_SAMPLING_IMPL_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_IMAGES_SAMPLING_IMPL_H_
 
 #include "host/kernels/common_impl.h"
 
@@ -163,4 +163,4 @@ bool SamplePointsKernel(Sampling sampling, Beyond beyond, const SampledAxis* axe
 }  // namespace
 }  // namespace mxplan::host
 
-#endif  // TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_SAMPLING_IMPL_H_
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_IMAGES_SAMPLING_IMPL_H_

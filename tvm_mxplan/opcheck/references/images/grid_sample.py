@@ -8,8 +8,8 @@ import numpy as np
 
 from tvm_mxplan.core.program import program as ir
 
-from ..estimate import UNIT_ROUNDOFF, Array, Estimate
-from .operands import Operands
+from ...estimate import UNIT_ROUNDOFF, Array, Estimate
+from ..operands import Operands
 
 _ALPHA = -0.75
 _FAR = 1e9

@@ -1,6 +1,6 @@
 // Weighted sums of rows and of points.
-#ifndef TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_INTERPOLATION_IMPL_H_
-#define TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_INTERPOLATION_IMPL_H_
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_IMAGES_INTERPOLATION_IMPL_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_IMAGES_INTERPOLATION_IMPL_H_
 
 #include "host/kernels/common_impl.h"
 
@@ -287,4 +287,4 @@ void InterpolateKernel(const float* src, int64_t extent, const Points& points, i
 }  // namespace
 }  // namespace mxplan::host
 
-#endif  // TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_INTERPOLATION_IMPL_H_
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_HOST_KERNELS_IMAGES_INTERPOLATION_IMPL_H_

@@ -10,8 +10,8 @@ import numpy as np
 
 from tvm_mxplan.core.program import program as ir
 
-from ..estimate import UNIT_ROUNDOFF, Array, Estimate
-from .operands import Operands
+from ...estimate import UNIT_ROUNDOFF, Array, Estimate
+from ..operands import Operands
 
 _HALF = Fraction(1, 2)
 

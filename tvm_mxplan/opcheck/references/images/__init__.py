@@ -1,0 +1,1 @@
+"""References of images whose points are worked out anew."""
