@@ -142,10 +142,11 @@ struct Kernels {
   void (*interpolate)(const float* src, int64_t extent, const Points& points, int64_t inner,
                       float* dst);
   // Which points have `across` (2 or 4) neighbours side by side, each time that many of their
-  // terms; returns how many groups of four.
+  // terms, and weights in that order; returns how many groups of four.
   int64_t (*find_together)(const Points& points, int64_t across, float* turned, int32_t* groups);
-  // The neighbours of points, at most kMostSampled, in an image of dense rows, and their weights,
-  // as sum_points reads them; returns whether there are some outside, where zeros count.
+  // The neighbours of points, at most kMostSampled, and their weights, as sum_points reads them, in
+  // the images of these numbers, one behind the other; returns whether some are outside, where
+  // zeros count.
   bool (*sample_points)(Sampling sampling, Beyond beyond, const SampledAxis* axes, int64_t rank,
                         const int32_t* images, int64_t count, int32_t* index, float* weights);
   // found[k] = the place in row k, which is not empty, of the element that is searched for; rows of

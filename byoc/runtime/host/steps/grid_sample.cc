@@ -72,7 +72,7 @@ struct GridSample {
   // Runs of points that stand one behind the other in dst: those of a sample, or all of them.
   int64_t runs = 1, run = 1, parts = 1;
 
-  // Some points of a run.
+  // Some points of a run: their places, their neighbours, and the sums of these in every plane.
   void Part(const float* from, const float* coordinates, float* to, int64_t number,
             const Room& room) const {
     const int64_t begin = number % parts * kMostSampled;

@@ -129,14 +129,14 @@ MXPLAN_INLINE void SumTogether(const float* src, const Points& points, Rows rows
 template <bool kSome>
 void SumTogether(const float* src, const Points& points, float* dst) {
   const int64_t rows = points.terms / points.across;
-  using Two = std::integral_constant<int64_t, 2>;
-  using Four = std::integral_constant<int64_t, 4>;
+  using TwoRows = std::integral_constant<int64_t, 2>;
+  using FourRows = std::integral_constant<int64_t, 4>;
   if (points.across == 2) {
     if (rows == 1) return SumTogether<kSome, 2>(src, points, One(), dst);
-    if (rows == 2) return SumTogether<kSome, 2>(src, points, Two(), dst);
+    if (rows == 2) return SumTogether<kSome, 2>(src, points, TwoRows(), dst);
     return SumTogether<kSome, 2>(src, points, rows, dst);
   }
-  if (rows == 4) return SumTogether<kSome, 4>(src, points, Four(), dst);
+  if (rows == 4) return SumTogether<kSome, 4>(src, points, FourRows(), dst);
   SumTogether<kSome, 4>(src, points, rows, dst);
 }
 
