@@ -81,6 +81,10 @@ def _as_it_is(info: StepInfo) -> StepInfo:
     return info
 
 
+def _nothing(_program: Program, _step: Step) -> Attributes | None:
+    return None
+
+
 def _as_translated(program: Program, constants: list[np.ndarray], _machine: MachineRates) -> Translation:
     return Translation(program, constants)
 
@@ -107,7 +111,7 @@ class Sharing(NamedTuple):
     table : what its composites become.
     finish : a leader's work on a translated region, which leaves steps of others alone.
     judged : what a guest says of one of its steps, from what the runtime says.
-    takes_over : the kinds of steps that a guest runs faster than a leader does, where it has code for them.
+    takes_over : what a guest runs in the place of a leader's step, faster, where it has code for it.
     hops : how a value of a region gets into another layout; by one conversion of its library where that knows
         both layouts and the type.
     """
@@ -117,7 +121,7 @@ class Sharing(NamedTuple):
     table: Table
     finish: Callable[[Program, list[np.ndarray], MachineRates], Translation] = _as_translated
     judged: Callable[[StepInfo], StepInfo] = _as_it_is
-    takes_over: tuple[type[Attributes], ...] = ()
+    takes_over: Callable[[Program, Step], Attributes | None] = _nothing
     hops: Callable[[Value, str], tuple[Hop, ...]] = directly
 
     def program_of(self, composite: relax.Function) -> Program:

@@ -142,13 +142,13 @@ class Joined:
     def _handed_over(self, program: Program) -> Program:
         """The program with the leader's steps that a guest runs faster, and can, given to it."""
         for guest in self._guests:
-            kinds = _sharing(guest).takes_over
-            wanted = [not step.library and isinstance(step.attrs, kinds) for step in program.steps]
-            if not any(wanted):
+            takes_over = _sharing(guest).takes_over
+            taken = [None if step.library else takes_over(program, step) for step in program.steps]
+            if not any(taken):
                 continue
             steps = tuple(
-                replace(step, library=guest.library) if wants else step
-                for step, wants in zip(program.steps, wanted, strict=True)
+                step if attrs is None else replace(step, attrs=attrs, library=guest.library)
+                for step, attrs in zip(program.steps, taken, strict=True)
             )
             told = self.describe(typical(replace(program, steps=steps))).steps
             kept = zip(program.steps, steps, told, strict=True)

@@ -19,7 +19,7 @@ from tvm_mxplan.core.layout.layout_registry import LayoutRegistry
 from tvm_mxplan.core.layout.layout_rules import LayoutRules
 from tvm_mxplan.core.machine.rates import MachineRates
 from tvm_mxplan.core.program import codec
-from tvm_mxplan.core.program.program import Program, Reduction, Step
+from tvm_mxplan.core.program.program import Program, Step
 from tvm_mxplan.core.step_facts import StepFacts
 
 from .checks import COMPUTED
@@ -28,6 +28,7 @@ from .costs import cost, implementation_named
 from .layout_rules import RULES
 from .layouts import layout_registry
 from .patterns import NAME, fusion_patterns
+from .taken_over import takes_over
 
 
 class Host:
@@ -44,7 +45,7 @@ class Host:
 
     @property
     def shares(self) -> Sharing:
-        return Sharing(RUNTIME, False, TRANSLATE, judged=self.judged, takes_over=(Reduction,))
+        return Sharing(RUNTIME, False, TRANSLATE, judged=self.judged, takes_over=takes_over)
 
     def layout_rules(self, step: Step) -> LayoutRules:
         return RULES

@@ -121,10 +121,15 @@ def test_a_guest_gets_the_steps_that_it_runs_faster(monkeypatch: pytest.MonkeyPa
     steps = (step("a", total, 0, 1), step("b", ir.Softmax("softmax", 1), 0, 1), step("c", total, 2, 3))
     program = ir.Program("p", values, steps)
     monkeypatch.setattr("tvm_mxplan.byoc.joined.translate_region", lambda *_: (program, []))
-    guest = Chooser("guest", sharing("r", False)._replace(takes_over=(ir.Reduction,)))
+
+    def largest(_program: ir.Program, step: ir.Step) -> ir.Attributes | None:
+        return ir.Reduction("max") if isinstance(step.attrs, ir.Reduction) else None
+
+    guest = Chooser("guest", sharing("r", False)._replace(takes_over=largest))
     both = Joined(Chooser("leader", sharing("r", True)), (guest,))  # type: ignore[arg-type]
     found = both.translate(None, "p", default_rates()).program  # type: ignore[arg-type]
     assert [one.library for one in found.steps] == ["guest", "", ""]
+    assert [one.attrs for one in found.steps] == [ir.Reduction("max"), steps[1].attrs, total]
     neither = Joined(Chooser("leader", sharing("r", True)), (Chooser("guest", sharing("r", False)),))  # type: ignore[arg-type]
     assert neither.translate(None, "p", default_rates()).program == program  # type: ignore[arg-type]
 

@@ -107,6 +107,8 @@ _TURNED, _CONVERTED_SLOWLY = 60.0, 6500.0
 # each of which waits for the one before it; of an element that goes to another place alone, in oneDNN's
 # kernels and in ours.
 _LARGEST, _LARGEST_IN_BLOCKS, _SUMMED, _SHUFFLED, _TURNED_BY_US = 2.0, 4.5, 3.0, 0.9, 0.4
+# Likewise of a vector of channels in a linear resampling, and of an element where channels stand apart.
+_MIXED, _MIXED_APART = 24.0, 5.0
 # Likewise of one group of one image in a convolution by matrix products, which calls a product for each.
 _PRODUCT_OF_GROUP = 17_000.0
 _SLOW_REORDER = "simple"
@@ -190,6 +192,10 @@ def computing_us(facts: StepFacts, machine: MachineRates) -> float:
     elif isinstance(attrs, ir.Shuffle):
         alone = _innermost(facts, "src") == attrs.axis
         operations = elements * (_SHUFFLED if alone else 0.0) * _cycle(machine)
+    elif isinstance(attrs, ir.Resampling) and attrs.algorithm == "linear":
+        vectors = positions(dst) * whole(dst[1], VECTOR) / VECTOR
+        together = _innermost(facts, "dst") == 1
+        operations = (vectors * _MIXED if together else elements * _MIXED_APART) * _cycle(machine)
     elif isinstance(attrs, ir.PoolingBackward):
         windows = math.prod(facts.padded("gradient")) * math.prod(attrs.kernel)
         maxima = _MAXIMA_BACK_IN_BLOCKS if facts.layout("dst").blocks else _MAXIMA_BACK

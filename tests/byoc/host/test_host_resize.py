@@ -11,6 +11,7 @@ from host_steps import ran
 from tvm import relax
 
 import tvm_mxplan
+from tvm_mxplan import opcheck
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.opcheck.references.images.resize import resize
 from tvm_mxplan.opcheck.references.operands import Operands
@@ -99,3 +100,47 @@ def test_what_is_no_number_spreads_no_further_than_its_neighbours() -> None:
         found = ran(rule, [("src", x)], (1, 1, 16, 16))
         assert np.isfinite(found[0, 0, 4:12]).all()
         assert np.isnan(found[0, 0, 0, 0]) and not np.isfinite(found[0, 0, 15, 15])
+
+
+def between(
+    channels: int, size: tuple[int, int], *, behind: bool = False, added: bool = False
+) -> tvm.IRModule:
+    """A convolution to some channels of 12x12, a linear resize of them, and what comes behind it."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 16, 12, 12), "float32"))
+    weights = relax.const(RNG.standard_normal((channels, 16, 3, 3), np.float32))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit(relax.op.nn.conv2d(x, weights, padding=1))
+            y = builder.emit(relax.op.image.resize2d(y, size, method="linear"))
+            if added:
+                y = builder.emit(relax.op.nn.relu(y))
+            if behind:
+                pointwise = relax.const(RNG.standard_normal((8, channels, 1, 1), np.float32))
+                y = builder.emit(relax.op.nn.conv2d(y, pointwise))
+            y = builder.emit_output(y)
+        builder.emit_func_output(y)
+    return builder.get()
+
+
+@pytest.mark.parametrize("channels, size", [(1, (24, 36)), (21, (96, 96)), (21, (13, 12)), (40, (24, 5))])
+def test_growing_into_a_result_is_taken_over(channels: int, size: tuple[int, int]) -> None:
+    x = RNG.standard_normal((1, 16, 12, 12), np.float32)
+    mod, options = between(channels, size), {"cache": "disabled", "verify": "all"}
+    ex = tvm_mxplan.compile(mod, options=options)
+    alone = tvm_mxplan.compile(mod, "dnnl, llvm", options=options)
+    kinds = [[s.kind for r in e.report.regions for s in r.steps if s.kind != "reorder"] for e in (ex, alone)]
+    assert kinds == [["convolution", "resize"], ["convolution", "resampling"]]
+    opcheck.check(ex, x).raise_first()
+    np.testing.assert_allclose(ex(x)[0].numpy(), alone(x)[0].numpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "size, settings",
+    [((24, 24), {"behind": True}), ((24, 24), {"added": True}), ((6, 6), {})],
+    ids=["read again", "with an operator behind it", "smaller"],
+)
+def test_other_resamplings_stay(size: tuple[int, int], settings: dict[str, bool]) -> None:
+    ex = tvm_mxplan.compile(between(24, size, **settings), options={"cache": "disabled"})
+    kinds = [step.kind for region in ex.report.regions for step in region.steps]
+    assert "resampling" in kinds and "resize" not in kinds
