@@ -13,7 +13,7 @@ from tvm_mxplan.core.program.dims import static_shape
 
 
 def takes_over(program: ir.Program, step: ir.Step) -> ir.Attributes | None:
-    """What runs in the place of the step; None where the leader keeps it."""
+    """The attributes that run in the place of the step; None where the leader keeps it."""
     match step.attrs:
         case ir.Reduction() as attrs:
             return attrs
