@@ -43,6 +43,14 @@ def blocked_deconvolution(*, added: bool = False) -> Builder:
     return b
 
 
+def three_outputs() -> Builder:
+    b = Builder()
+    src, dst = b.input((1, 16, 8, 8), "acdb"), b.output((1, 3, 8, 8), "acdb")
+    weights = b.constant(random(3, 16, 3, 3) / np.float32(12))
+    b.step(ir.Convolution((1, 1), (1, 1, 1, 1), (1, 1), 1), src=src, weights=weights, dst=dst)
+    return b
+
+
 def depthwise_with_a_sum() -> Builder:
     b = Builder()
     src, added = b.input((1, 5, 6, 7), "acdb"), b.input((1, 5, 6, 7), "acdb")
@@ -192,6 +200,7 @@ def odd_channels_in_bfloat16() -> Builder:
 ERRATA = {
     "deconvolution-epilogue": strided_deconvolution,
     "deconvolution-wrapped-epilogue": blocked_deconvolution,
+    "few-outputs-lanes": three_outputs,
     "depthwise-sum-tail": depthwise_with_a_sum,
     "depthwise-division-padding": depthwise_with_a_division,
     "resampling-binary": resampling_with_a_binary,
