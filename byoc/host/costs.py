@@ -19,7 +19,7 @@ _OPERATIONS = {"erf": 40.0, "exp": 25.0, "log": 30.0, "cos": 30.0, "sin": 30.0}
 """Operations of an element, where they may take longer than its bytes."""
 _TOUCHED_OPERATIONS = 2.0
 """Of any element; TVM's kernels take as long to load and store it (``passes/costs/kept_times.py``)."""
-_SHORT_ROW, _SHORT_OPERATIONS = 64, 6.0
+SHORT_ROW, _SHORT_OPERATIONS = 64, 6.0
 """Rows that are reduced side by side, and what one of their elements takes."""
 _RESIZED_OPERATIONS, _NARROW_SHARE = {"linear": 25.0, "cubic": 40.0}, 1.5
 """Of an element of a result that is mixed of others, and how many times that it takes in a narrow image."""
@@ -95,11 +95,11 @@ def _computing_us(facts: StepFacts, machine: MachineRates) -> float:
         operations = _OPERATIONS.get(attrs.algorithm, 0.0) * math.prod(facts.padded("dst"))
     elif isinstance(attrs, ir.Resize) and attrs.algorithm != "nearest":
         dst = facts.padded("dst")
-        narrow = _NARROW_SHARE if dst[-1] < _SHORT_ROW else 1.0
+        narrow = _NARROW_SHARE if dst[-1] < SHORT_ROW else 1.0
         operations = narrow * _RESIZED_OPERATIONS[attrs.algorithm] * math.prod(dst)
     elif isinstance(attrs, ir.Reduction):
         src = facts.padded("src")
-        operations = (_SHORT_OPERATIONS if src[-1] < _SHORT_ROW else 2.0) * math.prod(src)
+        operations = (_SHORT_OPERATIONS if src[-1] < SHORT_ROW else 2.0) * math.prod(src)
     elif isinstance(attrs, ir.Gather) and math.prod(facts.padded("src")[attrs.axis + 1 :]) == 1:
         operations = _TAKEN_OPERATIONS * math.prod(facts.padded("dst"))
     elif isinstance(attrs, ir.GatherNd):

@@ -35,7 +35,7 @@ void ReadBlocks(const std::string& tag, PhysicalLayout* layout) {
   }
 }
 
-// What an index along an axis is made of where the axis is in blocks: the innermost block counts
+// Parts of an index along an axis that is in blocks: the innermost block counts
 // single elements, each further one whole blocks of them.
 class Digits {
  public:

@@ -61,7 +61,7 @@ class Case:
     operands: tuple[tuple[tuple[int, ...], str], ...]
     build: Build
     grid: float | None = None
-    """How far, of an image's size, places of the last operand are from such as are evenly spread."""
+    """The distance, of an image's size, from places that are evenly spread to those of the last operand."""
 
     def __str__(self) -> str:
         return ", ".join(f"{'x'.join(map(str, shape))} {dtype}" for shape, dtype in self.operands)

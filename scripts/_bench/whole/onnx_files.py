@@ -21,6 +21,7 @@ import onnx
 from tvm_mxplan.errors import MxplanError
 from tvm_mxplan.execution.runner import fill_inputs, read_inputs
 from tvm_mxplan.execution.signature import ANY, Port, Signature
+from tvm_mxplan.frontend.onnx.dimensions.open_dimensions import dims_of
 from tvm_mxplan.frontend.onnx.model import input_names, read_model
 from tvm_mxplan.tvmc.arguments import input_shapes
 
@@ -74,18 +75,16 @@ def _ports(values: Iterator[onnx.ValueInfoProto]) -> Iterator[Port]:
     """The inputs; open dimensions of one name are one symbol, and those without a name one each."""
     symbols: dict[str, str] = {}
     for value in values:
-        kind = value.type.tensor_type
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type).name if kind.elem_type else ""
-        if not kind.HasField("shape"):
-            yield Port(value.name, ANY, dtype)
-            continue
+        elements = value.type.tensor_type.elem_type
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(elements).name if elements else ""
+        stated = dims_of(value)
         shape = [
             dim.dim_value
             if dim.HasField("dim_value")
             else symbols.setdefault(dim.dim_param or f"{value.name}:{at}", f"d{len(symbols)}")
-            for at, dim in enumerate(kind.shape.dim)
+            for at, dim in enumerate(stated or ())
         ]
-        yield Port(value.name, tuple(shape), dtype)
+        yield Port(value.name, ANY if stated is None else tuple(shape), dtype)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -123,7 +123,7 @@ def between(
     return builder.get()
 
 
-@pytest.mark.parametrize("channels, size", [(1, (24, 36)), (21, (96, 96)), (21, (13, 12)), (40, (24, 5))])
+@pytest.mark.parametrize("channels, size", [(1, (24, 64)), (21, (96, 96)), (40, (13, 70))])
 def test_growing_into_a_result_is_taken_over(channels: int, size: tuple[int, int]) -> None:
     x = RNG.standard_normal((1, 16, 12, 12), np.float32)
     mod, options = between(channels, size), {"cache": "disabled", "verify": "all"}
@@ -137,8 +137,8 @@ def test_growing_into_a_result_is_taken_over(channels: int, size: tuple[int, int
 
 @pytest.mark.parametrize(
     "size, settings",
-    [((24, 24), {"behind": True}), ((24, 24), {"added": True}), ((6, 6), {})],
-    ids=["read again", "with an operator behind it", "smaller"],
+    [((96, 96), {"behind": True}), ((96, 96), {"added": True}), ((6, 96), {}), ((24, 24), {})],
+    ids=["read again", "with an operator behind it", "fewer rows", "short rows"],
 )
 def test_other_resamplings_stay(size: tuple[int, int], settings: dict[str, bool]) -> None:
     ex = tvm_mxplan.compile(between(24, size, **settings), options={"cache": "disabled"})

@@ -68,7 +68,7 @@ struct Cumulation {
 enum class Sampling : uint8_t { kNearest, kLinear, kCubic };
 enum class Beyond : uint8_t { kZeros, kBorder, kReflection };
 
-// Where points lie along one axis: from -1 to 1, which are the outer corners of the first and the
+// Places of points along one axis: from -1 to 1, which are the outer corners of the first and the
 // last pixel, or with `corners` their centres.
 struct SampledAxis {
   const float* at = nullptr;
@@ -141,8 +141,8 @@ struct Kernels {
   // The same in a row of `extent` points, which has room for kMostLanes elements at least.
   void (*interpolate)(const float* src, int64_t extent, const Points& points, int64_t inner,
                       float* dst);
-  // Which points have `across` (2 or 4) neighbours side by side, each time that many of their
-  // terms, and weights in that order; returns how many groups of four.
+  // Finds the points that have `across` (2 or 4) neighbours side by side, each time that many of
+  // their terms, and turns weights into that order; returns the number of such groups of four.
   int64_t (*find_together)(const Points& points, int64_t across, float* turned, int32_t* groups);
   // The neighbours of points, at most kMostSampled, and their weights, as sum_points reads them, in
   // the images of these numbers, one behind the other; returns whether some are outside, where

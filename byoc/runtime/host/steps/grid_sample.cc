@@ -35,7 +35,7 @@ T ValueOf(const Named<T> (&known)[kCount], const char* what, const std::string& 
   ThrowUnsupported(what, " ", name, ", which the host library has not");
 }
 
-// Where a thread keeps what it knows of some points.
+// Memory of a thread for what it knows of some points.
 struct Room {
   int32_t* index;
   float *weights, *turned;
@@ -56,7 +56,7 @@ struct Room {
   }
 };
 
-// Where coordinates stand.
+// Strides of coordinates.
 struct Grid {
   int64_t sample = 0, step = 1;  // elements from one sample, and one point, to the next
   std::array<int64_t, kMostAxes> coordinate;  // where those of an axis begin

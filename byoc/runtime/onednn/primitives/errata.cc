@@ -50,8 +50,9 @@ const std::vector<Erratum>& Errata() {
        .wrong = "post-ops take up to 28 times as long as the step without them; results are right",
        .found_by = "steps of training (GoogLeNet's data gradients in blocked layouts)",
        .remedy = Remedy::kEpilogueApart},
-      // Lanes behind the channels are computed with what they hold, as slowly as subnormal numbers
-      // are where it is such.
+      // Sources of zeros are quick, and so are four channels: lanes behind the channels seem to
+      // hold
+      // subnormal numbers, which take a hundred cycles each.
       {.name = "few-outputs-lanes",
        .implementation = "brgconv:avx2",
        .condition = {.kind = "convolution", .dst_channels = {.least = 1, .most = 3}},

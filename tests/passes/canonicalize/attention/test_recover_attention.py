@@ -88,6 +88,15 @@ def result_of(executable: tvm_mxplan.Executable, arrays: Sequence[np.ndarray]) -
     return result.numpy()
 
 
+def assert_runs_as(mod: tvm.IRModule, written: tvm.IRModule, arrays: Sequence[np.ndarray]) -> None:
+    """Assert that attention is one step of oneDNN's, and that it gives what TVM makes of a module."""
+    executable = tvm_mxplan.compile(mod)
+    kinds = [step.kind for region in executable.report.regions for step in region.steps]
+    assert kinds.count("attention") == 1 and not {"matmul", "softmax"} & set(kinds)
+    expected = run_by_tvm(written, arrays)
+    np.testing.assert_allclose(result_of(executable, arrays), expected, rtol=2e-6, atol=2e-6)
+
+
 def causal_choice(p: Parts) -> relax.Expr:
     seen = relax.const(np.tri(S, T, 4, dtype=bool))
     return p.weighted(p.emit(op.where(seen, p.scaled(), number(-np.inf))))
@@ -210,12 +219,7 @@ def test_forms_are_one_operator_and_compute_the_same(name):
     assert not {"nn.softmax", "matmul", "isnan", "repeat", "broadcast_to"} & set(names(found))
     assert "permute_dims" not in names(found), "keys are read as they came"
     assert int(call.args[1].ty.shape.values[1]) == int(p.k.ty.shape.values[1] if p.rank == 4 else 1)
-    arrays = operands(p)
-    executable = tvm_mxplan.compile(mod)
-    kinds = [step.kind for region in executable.report.regions for step in region.steps]
-    assert kinds.count("attention") == 1 and not {"matmul", "softmax"} & set(kinds)
-    expected = run_by_tvm(mod, arrays)
-    np.testing.assert_allclose(result_of(executable, arrays), expected, rtol=2e-6, atol=2e-6)
+    assert_runs_as(mod, mod, operands(p))
 
 
 def test_masks_of_windows_are_those_of_each_image(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,9 +350,4 @@ def test_the_parts_of_a_causal_one(causal):
     apart = Parts()
     call = attention(kind, apart.q, apart.k, apart.v)
     written = module(apart, lambda p: parts(call, p.emit))
-    arrays = operands(p)
-    executable = tvm_mxplan.compile(mod)
-    kinds = [step.kind for region in executable.report.regions for step in region.steps]
-    assert kinds.count("attention") == 1 and not {"matmul", "softmax"} & set(kinds)
-    expected = run_by_tvm(written, arrays)
-    np.testing.assert_allclose(result_of(executable, arrays), expected, rtol=2e-6, atol=2e-6)
+    assert_runs_as(mod, written, operands(p))

@@ -140,7 +140,7 @@ void SumTogether(const float* src, const Points& points, float* dst) {
   SumTogether<kSome, 4>(src, points, rows, dst);
 }
 
-// Which of up to kMostSampled points from `begin` on have their neighbours side by side.
+// Flags up to kMostSampled points from `begin` on that have their neighbours side by side.
 MXPLAN_INLINE void Together(const Points& points, int64_t across, int64_t begin, int64_t some,
                             uint8_t* flags) {
   MXPLAN_FOR_EACH(i, some) flags[i] = 1;
