@@ -190,6 +190,8 @@ class _Turns:
                     return False
                 if is_operator(call) and (self._is_anothers(library, call) or self._is_unpaid(library, call)):
                     return False
+            if _shows_more_than_its_root(context):
+                return False
             found.clear()
             taken = bool(pattern.check(context))
             self.refused.update(found)
@@ -270,6 +272,17 @@ def _operators(mod: tvm.IRModule, function: relax.Function) -> list[tuple[relax.
 def _composite(function: tvm.ir.BaseFunc) -> str:
     """``<code generator>.<row>`` of a composite, '' for all other functions."""
     return str(function.attrs.get("Composite") or "") if function.attrs else ""
+
+
+def _shows_more_than_its_root(context: relax.transform.PatternCheckContext) -> bool:
+    """Whether an operator inside of the match is read outside too: a composite gives its root's result."""
+    inside = {variable for variable, _ in context.matched_bindings.items()}
+    return any(
+        not isinstance(variable, relax.DataflowVar)
+        or any(reader not in inside for reader in context.var_usages.get(variable, ()))
+        for variable, value in context.matched_bindings.items()
+        if not value.same_as(context.matched_expr)
+    )
 
 
 def _check_kinds(first: Mapping[str, str]) -> None:

@@ -172,3 +172,34 @@ def test_elements_that_are_no_neighbours_are_gathered(axis: int, places: list[in
     kinds = [step.kind for region in ex.report.regions for step in region.steps]
     assert [one for one in kinds if one.startswith("gather")] == [kind]
     opcheck.check(ex, X).raise_first()
+
+
+OPERATORS_READ_TWICE = {
+    "places": (
+        lambda x: relax.op.take(x, relax.const(mirrored(5, 1), "int64"), 1),
+        lambda y: relax.op.take(y, relax.const(mirrored(9, 2), "int64"), 2),
+    ),
+    "sums from the end": (
+        lambda x: relax.op.cumsum(relax.op.flip(x, 2), 2),
+        lambda y: relax.op.flip(y, 2),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS_READ_TWICE)
+def test_what_stands_inside_of_several_operators_may_be_read_too(name: str) -> None:
+    first, second = OPERATORS_READ_TWICE[name]
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((3, 5, 9), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            inside = builder.emit(first(x))
+            results = relax.Tuple([builder.emit(second(inside)), builder.emit(relax.op.exp(inside))])
+            results = builder.emit_output(results)
+        builder.emit_func_output(results)
+    mod, given = builder.get(), RANDOM.standard_normal((3, 5, 9), np.float32)
+    ex = tvm_mxplan.compile(mod, "host, llvm", options={"cache": "disabled"})
+    assert ex.report.regions and not ex.report.kept
+    expected = tvm_mxplan.compile(mod, "llvm", options={"cache": "disabled"})(given)
+    for one, other in zip(ex(given), expected, strict=True):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5, atol=1e-6)
