@@ -23,6 +23,15 @@ def onednn_file(distribution: str, name: str) -> Path:
     return next(Path(str(f.locate())).resolve() for f in files if f.as_posix().endswith(name))
 
 
+def flags(with_onednn: bool) -> list[str]:
+    """Options with which the compiler finds the headers."""
+    found = [*FLAGS, f"-iquote{RUNTIME}"]
+    if with_onednn:
+        header = onednn_file("onednn-devel-cpu-gomp", "include/oneapi/dnnl/dnnl.hpp")
+        found.append(f"-isystem{header.parents[2]}")
+    return found
+
+
 def build(
     folder: Path,
     programs: list[str],
@@ -37,21 +46,15 @@ def build(
     is a folder of such objects, which builds with several sanitizers share.  Without oneDNN, its room of
     the runtime is left out, and neither its headers nor its library are there.
     """
-    plain = [*FLAGS, f"-iquote{RUNTIME}"]
+    plain = flags(with_onednn)
     sanitized = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"] if sanitizers else []
     libraries = ["-ldl"]
-    left_out = {folder for folder in RUNTIME.rglob("ffi") if folder.is_dir()}
     if with_onednn:
-        header = onednn_file("onednn-devel-cpu-gomp", "include/oneapi/dnnl/dnnl.hpp")
         shared = onednn_file("onednn-cpu-gomp", "libdnnl.so.3")
-        plain.append(f"-isystem{header.parents[2]}")
         libraries += [str(shared), f"-Wl,-rpath,{shared.parent}"]
-    else:
-        left_out.add(RUNTIME / "onednn")
-    sources = [path for path in sorted(RUNTIME.rglob("*.cc")) if not left_out & set(path.parents)]
 
-    def compiled(source: Path, target: Path, flags: list[str]) -> str:
-        subprocess.run(["g++", *flags, "-O0", "-c", str(source), "-o", str(target)], check=True)
+    def compiled(source: Path, target: Path, options: list[str]) -> str:
+        subprocess.run(["g++", *options, "-O0", "-c", str(source), "-o", str(target)], check=True)
         return str(target)
 
     def compile_one(source: Path) -> str:
@@ -63,7 +66,7 @@ def build(
             return str(target) if never_run and target.exists() else compiled(source, target, plain)
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        objects = list(pool.map(compile_one, _joined(sources, folder)))
+        objects = list(pool.map(compile_one, joined(folder, with_onednn)))
         mains = list(pool.map(compile_one, [PROGRAMS / f"{name}.cc" for name in programs]))
     built = []
     for name, main in zip(programs, mains, strict=True):
@@ -92,20 +95,25 @@ def _width(features: set[str]) -> int:
 _NAMES_OF_THEIR_OWN = ("host", "kernels", "cudnn")
 
 
-def _joined(sources: list[Path], folder: Path) -> list[Path]:
-    """Sources to compile in place of ``sources``, the longest first: one for those of a folder.
+def joined(folder: Path, with_onednn: bool) -> list[Path]:
+    """Sources, written into ``folder``, to compile in place of the runtime's: one for those of a room.
 
-    Those that define macros or change the compiler's target, which others would see, stay alone; so do those
-    whose folders have names of their own for the same things.
+    The longest is first.  Those that define macros or change the compiler's target, which others would see,
+    stay alone; so do those whose folders have names of their own for the same things.
     """
+    left_out = {room for room in RUNTIME.rglob("ffi") if room.is_dir()}
+    if not with_onednn:
+        left_out.add(RUNTIME / "onednn")
     together: dict[Path, list[Path]] = {}
-    for source in sources:
+    for source in sorted(RUNTIME.rglob("*.cc")):
+        if left_out & set(source.parents):
+            continue
         alone = source.parent.name in _NAMES_OF_THEIR_OWN or re.search(
             r"^#(define|pragma GCC)", source.read_text(), re.MULTILINE
         )
         together.setdefault(source if alone else source.parent, []).append(source)
-    joined = []
+    written = []
     for place, members in sorted(together.items(), key=lambda item: -len(item[1])):
-        joined.append(folder / ("-".join(place.relative_to(RUNTIME).with_suffix("").parts) + ".cc"))
-        joined[-1].write_text("".join(f'#include "{member}"\n' for member in members))
-    return joined
+        written.append(folder / ("-".join(place.relative_to(RUNTIME).with_suffix("").parts) + ".cc"))
+        written[-1].write_text("".join(f'#include "{member}"\n' for member in members))
+    return written

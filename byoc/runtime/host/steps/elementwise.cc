@@ -1,27 +1,12 @@
 // Steps that compute each element of dst from elements at the same place: eltwise, binary, compare,
 // select, cast.  Operands are broadcast, and may be of any layout that all have in common.
-#include <string_view>
-
 #include "base/error.h"
 #include "host/operands.h"
 #include "host/steps/builders.h"
+#include "host/steps/named.h"
 
 namespace mxplan::host {
 namespace {
-
-template <typename T>
-struct Named {
-  std::string_view name;
-  T value;
-};
-
-template <typename T, size_t kCount>
-T Find(const Named<T> (&table)[kCount], const std::string& name) {
-  for (const Named<T>& one : table) {
-    if (one.name == name) return one.value;
-  }
-  ThrowUnsupported("algorithm ", name, ", which the host library has not");
-}
 
 struct Function {
   Unary op;
@@ -62,7 +47,7 @@ double ElementNs(const ElementSizes<kOperands>& sizes) {
 }  // namespace
 
 void BuildEltwise(StepBuilder* b) {
-  const Function function = Find(kFunctions, TextOf(b->step(), "algorithm"));
+  const Function function = ValueOf(kFunctions, b->step(), "algorithm");
   const double alpha = RealOf(b->step(), "alpha");
   if (alpha != 0) ThrowUnsupported("a parameter of ", alpha);
   if (b->ComputedType("src") != Type::kF32) ThrowUnsupported("src: expected float32");
@@ -82,7 +67,7 @@ void BuildEltwise(StepBuilder* b) {
 }
 
 void BuildBinary(StepBuilder* b) {
-  const Binary op = Find(kBinaries, TextOf(b->step(), "algorithm"));
+  const Binary op = ValueOf(kBinaries, b->step(), "algorithm");
   const Type type = b->ComputedType("dst");
   const bool integer = type == Type::kI32 || type == Type::kI64;
   const bool logical = type == Type::kBool && (op == Binary::kMin || op == Binary::kMax);
@@ -100,7 +85,7 @@ void BuildBinary(StepBuilder* b) {
 }
 
 void BuildCompare(StepBuilder* b) {
-  const Comparison op = Find(kComparisons, TextOf(b->step(), "algorithm"));
+  const Comparison op = ValueOf(kComparisons, b->step(), "algorithm");
   const Type type = b->ComputedType("src");
   const bool keeps_zero =
       op == Comparison::kNotEqual || op == Comparison::kLess || op == Comparison::kGreater;

@@ -5,35 +5,21 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <string_view>
 
 #include "base/error.h"
 #include "host/steps/builders.h"
 #include "host/steps/images.h"
+#include "host/steps/named.h"
 
 namespace mxplan::host {
 namespace {
 
 constexpr double kTermNs = 0.5, kPointNs = 10.0;
 
-template <typename T>
-struct Named {
-  std::string_view name;
-  T value;
-};
-
 constexpr Named<Sampling> kSamplings[] = {
     {"nearest", Sampling::kNearest}, {"linear", Sampling::kLinear}, {"cubic", Sampling::kCubic}};
 constexpr Named<Beyond> kBeyond[] = {
     {"zeros", Beyond::kZeros}, {"border", Beyond::kBorder}, {"reflection", Beyond::kReflection}};
-
-template <typename T, size_t kCount>
-T ValueOf(const Named<T> (&known)[kCount], const char* what, const std::string& name) {
-  for (const Named<T>& one : known) {
-    if (one.name == name) return one.value;
-  }
-  ThrowUnsupported(what, " ", name, ", which the host library has not");
-}
 
 // Memory of a thread for what it knows of some points.
 struct Room {
@@ -136,8 +122,8 @@ void BuildGridSample(StepBuilder* b) {
   const ResolvedValue& grid = b->Get("grid");
   auto made = std::make_shared<GridSample>();
   GridSample& s = *made;
-  s.sampling = ValueOf(kSamplings, "algorithm", TextOf(b->step(), "algorithm"));
-  s.beyond = ValueOf(kBeyond, "padding", TextOf(b->step(), "padding_mode"));
+  s.sampling = ValueOf(kSamplings, b->step(), "algorithm");
+  s.beyond = ValueOf(kBeyond, b->step(), "padding_mode");
   s.src = ImagesOf(b->Get("src"));
   s.dst = ImagesOf(b->Get("dst"));
   if (s.src.inner != s.dst.inner || s.src.planes != s.dst.planes) {

@@ -52,7 +52,7 @@ bool Resolve(const Indices& given, int64_t first, int64_t apart, int64_t count, 
 
 bool IsPlain(const ResolvedValue& value) { return value.tag == PlainTag(value.dims.size()); }
 
-constexpr double kElementNs = 0.4;
+constexpr double kGatheredNs = 0.4;
 
 // A gather along one axis: `rows` times the entries at `count` indices, each of `bytes`.
 struct Gather {
@@ -87,10 +87,10 @@ struct Gather {
                          {dst + (row * count + first) * bytes, count}, {of_rows, some});
     };
     if (rows < count) {
-      return ParallelFor(count, kElementNs * static_cast<double>(rows),
+      return ParallelFor(count, kGatheredNs * static_cast<double>(rows),
                          [&](int64_t begin, int64_t end) { take(0, rows, begin, end - begin); });
     }
-    ParallelFor(rows, kElementNs * static_cast<double>(count),
+    ParallelFor(rows, kGatheredNs * static_cast<double>(count),
                 [&](int64_t begin, int64_t end) { take(begin, end - begin, 0, count); });
   }
 
@@ -118,7 +118,7 @@ struct GatherNd {
     }
     if (!inside) ThrowOutside(given);
     const bool one = bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
-    const double entry_ns = one ? kElementNs : 2.0 + 0.05 * static_cast<double>(bytes);
+    const double entry_ns = one ? kGatheredNs : 2.0 + 0.05 * static_cast<double>(bytes);
     ParallelFor(samples * count, entry_ns, [&](int64_t begin, int64_t end) {
       char* to = dst + begin * bytes;
       if (one) {

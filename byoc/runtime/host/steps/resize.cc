@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <string_view>
 #include <utility>
 
 #include "base/error.h"
 #include "host/steps/builders.h"
 #include "host/steps/images.h"
+#include "host/steps/named.h"
 
 namespace mxplan::host {
 namespace {
@@ -27,12 +27,7 @@ struct Fraction {
 
 using Coordinates = Fraction (*)(int64_t at, int64_t in, int64_t out);
 
-struct NamedRule {
-  std::string_view name;
-  Coordinates coordinates;
-};
-
-constexpr NamedRule kCoordinates[] = {
+constexpr Named<Coordinates> kCoordinates[] = {
     {"half_pixel", [](int64_t at, int64_t in,
                       int64_t out) { return Fraction{(2 * at + 1) * in - out, 2 * out}; }},
     {"pytorch_half_pixel",
@@ -106,30 +101,20 @@ std::array<double, 4> SplineWeights(const Step& step, double t, int64_t low, int
   return w;
 }
 
-int64_t TermsOf(const std::string& algorithm) {
-  if (algorithm == "nearest") return 1;
-  if (algorithm == "linear") return 2;
-  if (algorithm == "cubic") return 4;
-  ThrowUnsupported("algorithm ", algorithm, ", which the host library has not");
-}
+constexpr Named<int64_t> kTerms[] = {{"nearest", 1}, {"linear", 2}, {"cubic", 4}};
 
 Taps TapsOf(const Step& step, int64_t in, int64_t out) {
-  const std::string& name = TextOf(step, "coordinates");
-  const auto* rule = std::find_if(std::begin(kCoordinates), std::end(kCoordinates),
-                                  [&](const NamedRule& one) { return one.name == name; });
-  if (rule == std::end(kCoordinates)) {
-    ThrowUnsupported("coordinates ", name, ", which the host library has not");
-  }
+  const Coordinates coordinates = ValueOf(kCoordinates, step, "coordinates");
   if (std::max(in, out) > kMostPoints) {
     ThrowUnsupported("an axis of ", std::max(in, out), " points, expected at most ", kMostPoints);
   }
   Taps taps;
-  taps.terms = TermsOf(TextOf(step, "algorithm"));
+  taps.terms = ValueOf(kTerms, step, "algorithm");
   taps.points = out;
   taps.index.resize(static_cast<size_t>(taps.terms * out));
   taps.weights.resize(taps.index.size());
   for (int64_t at = 0; at < out; ++at) {
-    const Fraction f = rule->coordinates(at, in, out);
+    const Fraction f = coordinates(at, in, out);
     const int64_t low = FloorDiv(f.above, f.below);
     const double t = static_cast<double>(f.above - low * f.below) / static_cast<double>(f.below);
     auto set = [&](int64_t term, int64_t index, double weight) {
@@ -150,8 +135,8 @@ Taps TapsOf(const Step& step, int64_t in, int64_t out) {
   return taps;
 }
 
-constexpr int64_t kMostRows = 16;  // that a row of dst is made of
-constexpr int64_t kShortRow = 64;  // of shorter ones none is kept
+constexpr int64_t kMostRows = 16;         // that a row of dst is made of
+constexpr int64_t kShortestKeptRow = 64;  // of shorter ones none is kept
 
 // A row of dst, and the rows of src that it is made of.
 struct Sources {
@@ -319,7 +304,7 @@ void BuildResize(StepBuilder* b) {
   resize->src_row = src.extents.back() * src.inner;
   resize->dst_row = dst.extents.back() * dst.inner;
   const int64_t rows = dst.samples * dst.planes * resize->rows_of_plane;
-  resize->long_first = resize->dst_row >= kShortRow && resize->rows_of_plane >= RowsOf(src);
+  resize->long_first = resize->dst_row >= kShortestKeptRow && resize->rows_of_plane >= RowsOf(src);
   const int64_t room = (resize->RoomElements() * 4 + 63) / 64 * 64;
   b->NeedScratchpad(room * omp_get_max_threads());
   const auto work =
