@@ -34,7 +34,7 @@ def layout_rules(block: int) -> LayoutRules:
     """The rules for vectors that hold ``block`` numbers.
 
     An inner product's weights are packed in the order of its source.  A convolution of an image with few
-    channels reads it plain: blocks would be padding for the most part.
+    channels reads it plain, and one that gives few writes it so: blocks would be padding for the most part.
     """
     return LayoutRules(
         block,
@@ -42,6 +42,7 @@ def layout_rules(block: int) -> LayoutRules:
         follows=_FOLLOWS,
         sources=(ir.InnerProduct,),
         mixed=(ir.Convolution,),
+        plain_results=(ir.Convolution, ir.Deconvolution),
         casts=True,
         copies=True,
     )

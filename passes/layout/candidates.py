@@ -101,9 +101,14 @@ def options_of(program: ir.Program, step: ir.Step, rules: LayoutRules) -> list[L
     source = program.values[step.operand("src")]
     here = source.layout if is_copy(program, step) else plain_layout(len(source.shape))
     options = candidates(program, step, here, "cost", rules)
-    if isinstance(step.attrs, rules.mixed) and len(program.values[step.dst].shape) == 4:
+    shape = program.values[step.dst].shape
+    if isinstance(step.attrs, rules.mixed) and len(shape) == 4:
         # A first layer with three channels may read the plain image and write any layout.
         options += [_with_source(step, option, plain_layout(4)) for option in options]
+    few = len(shape) > 1 and isinstance(shape[1], int) and 4 * shape[1] <= 3 * rules.block
+    if few and isinstance(step.attrs, rules.plain_results):
+        # A last layer may read any layout and write the plain image.
+        options += [_with_result(program, step, option) for option in options]
     return _distinct(options)
 
 
@@ -121,6 +126,17 @@ def _with_source(step: ir.Step, layouts: Layouts, source_layout: str) -> Layouts
     """``layouts`` with another one for the first source."""
     source = [role for role, _ in operands_of(step)].index("src")
     return (*layouts[:source], source_layout, *layouts[source + 1 :])
+
+
+def _with_result(program: ir.Program, step: ir.Step, layouts: Layouts) -> Layouts:
+    """``layouts`` with the result plain, and with it what is added to it as it stands."""
+    shape = program.values[step.dst].shape
+    return tuple(
+        plain_layout(len(shape))
+        if role not in ("src", *_AS_IT_STANDS) and program.values[value].shape == shape
+        else layout
+        for (role, value), layout in zip(operands_of(step), layouts, strict=True)
+    )
 
 
 def _own(program: ir.Program, step: ir.Step) -> Layouts:

@@ -19,8 +19,8 @@ from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
-from .own_integers import is_own, own_share
-from .own_maxima import MAXIMA, maxima_share
+from .own.integers import is_own, own_share
+from .own.maxima import MAXIMA, maxima_share
 
 TYPES = ("uint8", "int8")
 _PRODUCT, _FEW, _DEPTHWISE, _MOVED = 0.28, 0.33, 0.85, 0.30

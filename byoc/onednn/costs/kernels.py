@@ -29,6 +29,7 @@ from tvm_mxplan.core.step_facts import StepFacts
 
 from .groups import NARROW, STORED, loaded, narrow_groups, narrowed
 from .names import ANY_WINDOW, GEMM
+from .own.few_outputs import FEW_OUTPUTS, few_outputs
 from .vectors import VECTOR, VECTORS, has_narrow_vectors, positions, vector_of, whole
 
 _ROW_PRODUCT, _PACKED_PRODUCT = "row_product", "packed_product"
@@ -61,6 +62,7 @@ _CONVOLUTIONS = (
     *_DEPTHWISE,
     (ANY_WINDOW, None, Reach(1.0, 1.2, on_avx2=0.75)),
     (NARROW, None, Reach(1.0, 0.5, 1.1)),
+    (FEW_OUTPUTS, None, Reach(1.0, 0.5, 1.1)),
     ("conv", None, Reach(0.95, 1.2)),  # a deconvolution by the convolution's gradient
     ("brg_conv", None, Reach(0.9, 1.2)),
     (_ROW_PRODUCT, None, _ONE_ROW),
@@ -298,6 +300,8 @@ def _convolution(facts: StepFacts, attrs: ir.Convolution | ir.Deconvolution, mac
         inputs = whole(inputs, vector_of(info))
     if info.family == NARROW:
         return narrow_groups(facts, attrs.groups, machine)
+    if info.family == FEW_OUTPUTS:
+        return few_outputs(facts, _cycle(machine))
     reach = _reach(facts)
     narrow = info.instruction_set == "avx2" and has_narrow_vectors(machine)
     share = reach.share * (reach.on_avx2 if narrow else 1.0)

@@ -2,7 +2,7 @@
 
 Tiles multiply faster than caches bring what they multiply, so what a product takes no longer follows from
 its time in float32.  Cycles of a core, for each vector of 16 numbers of a result; those in bfloat16 that are
-not told here are in ``own_tiles``:
+not told here are in ``own.tiles``:
 
     step        64 bytes of the left operand by tiles: in bfloat16 2.8; of integers by oneDNN's kernels 2.5,
                 by ours 2.8 in windows and 3.4 of single pixels, whose weights come from beyond the nearest
@@ -29,8 +29,8 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
 from .kernels import functions_behind, is_function
-from .own_integers import WINDOWS, is_own
-from .own_tiles import copied, finished, is_own_tiles, unfilled
+from .own.integers import WINDOWS, is_own
+from .own.tiles import copied, finished, is_own_tiles, unfilled
 from .vectors import VECTOR, positions, whole
 
 TILES = "amx"

@@ -10,7 +10,7 @@ some lose by converting.
     layer norm       1.15        softmax  1.00         batch norm  0.55           reductions  1.05
     mean square      1.50        rotary places  1.00, not measured                squeeze-excite  0.80
     recurrent layers 0.55 of one sample, 0.75 of several, whose states are multiplied in float32
-    depthwise by our own kernel: see ``own_depthwise``
+    depthwise by our own kernel: see ``own.depthwise``
     two tensors      0.65        functions of one  0.90                           resampling  1.40
     moved bytes      0.75        attention  0.60: of its products half, of its softmax all; not measured
     attention by tiles 0.30 of several queries: 0.23 of 512 keys, 0.42 of 64
@@ -29,10 +29,10 @@ from tvm_mxplan.core.program.operands import operands_of
 from tvm_mxplan.core.step_facts import StepFacts
 
 from . import integers
-from .own_depthwise import depthwise_share, in_float_of_depthwise, is_own_depthwise
-from .own_maxima import MAXIMA
-from .own_tiles import is_own_tiles, theirs_of_tiles
-from .own_windows import is_own_window, theirs_of_windows, window_share
+from .own.depthwise import depthwise_share, in_float_of_depthwise, is_own_depthwise
+from .own.maxima import MAXIMA
+from .own.tiles import is_own_tiles, theirs_of_tiles
+from .own.windows import is_own_window, theirs_of_windows, window_share
 from .tiles import TILES
 
 FLOAT, SHORT = "float32", "bfloat16"

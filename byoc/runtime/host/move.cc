@@ -55,6 +55,7 @@ Move::Move(std::vector<Places> axes, int64_t element_bytes)
   std::stable_sort(axes_.begin(), axes_.end(),
                    [&](const Places& a, const Places& b) { return step(a) > step(b); });
   if (strided_) return;
+  DropSingleAxes();
   const Places& inner = axes_.back();
   for (int64_t i = 0; i < inner.count; ++i) {
     const int64_t to = inner.dst.At(i), from = inner.src.At(i);
@@ -67,6 +68,19 @@ Move::Move(std::vector<Places> axes, int64_t element_bytes)
       stretches_.push_back({to, from, 1});
     }
   }
+}
+
+// An axis of one place has no neighbours, though its distance to them is the least.
+void Move::DropSingleAxes() {
+  first_dst_ = first_src_ = 0;
+  auto drop = [&](const Places& axis) {
+    if (axis.count != 1) return false;
+    first_dst_ += axis.dst.At(0);
+    first_src_ += axis.src.At(0);
+    return true;
+  };
+  axes_.erase(std::remove_if(axes_.begin(), axes_.end(), drop), axes_.end());
+  if (axes_.empty()) axes_.push_back({1, {}, {}});
 }
 
 void Move::Run(const char* src, char* dst) const {
@@ -135,8 +149,8 @@ void Move::RunByTables(const char* src, char* dst) const {
                           kApartNs * static_cast<double>(stretches_.size() + 4);
     ParallelFor(rows, row_ns, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const T* from = reinterpret_cast<const T*>(src);
-        T* to = reinterpret_cast<T*>(dst);
+        const T* from = reinterpret_cast<const T*>(src) + first_src_;
+        T* to = reinterpret_cast<T*>(dst) + first_dst_;
         int64_t rest = row;
         for (size_t i = outer; i-- > 0;) {
           const int64_t index = rest % axes_[i].count;

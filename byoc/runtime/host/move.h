@@ -24,6 +24,7 @@ class Move {
   void Run(const char* src, char* dst) const;
 
  private:
+  void DropSingleAxes();
   void CopyRows(const char* src, char* dst, double element_ns) const;
   void RunTransposed(const char* src, char* dst) const;
   void RunByTables(const char* src, char* dst) const;

@@ -115,6 +115,33 @@ def test_a_first_layer_may_read_the_plain_image_and_write_any_layout():
     assert options_of(pooled, pooled.steps[0], RULES) == [(tag, tag) for tag in (LAST, BLOCKED, PLAIN)]
 
 
+@pytest.mark.parametrize(("kind", "channels"), [(ir.Convolution, 3), (ir.Deconvolution, 12)])
+def test_a_last_layer_may_read_any_layout_and_write_the_plain_image(kind, channels):
+    """With what is added to its result as it stands, and no wide one."""
+
+    def ways(channels):
+        b = ProgramBuilder("p")
+        x = b.port("input", "x", IMAGE, "float32")
+        weights = b.constant(np.ones((channels, 17, 1, 1), "float32"))
+        shape = (2, channels, 6, 5)
+        added = b.port("input", "added", shape, "float32")
+        b.step(
+            "step",
+            kind((1, 1), (0, 0, 0, 0), (1, 1), 1),
+            shape,
+            [("src", x), ("weights", weights)],
+            post_ops=(ir.BinaryPostOp("add", added),),
+        )
+        program = b.finish()
+        return {tuple(way) for way in options_of(program, program.steps[0], RULES)}
+
+    def plain_results(channels):
+        return {source for source, _, result, added in ways(channels) if result == added == PLAIN}
+
+    assert plain_results(channels) == {PLAIN, LAST, BLOCKED}
+    assert plain_results(13) == {PLAIN}
+
+
 @pytest.mark.parametrize(
     ("role", "shape", "follows"),
     [

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "onednn/depthwise/depthwise.h"
+#include "onednn/few_outputs/few_outputs.h"
 #include "onednn/grouped/grouped.h"
 #include "onednn/integers/integers.h"
 #include "onednn/row_product/row_product.h"
@@ -193,6 +194,16 @@ bool BuildWinograd(StepBuilder* b) {
   return true;
 }
 
+// Builds the step by the first kernel of our own for few output channels that is not refused.
+bool BuildFewOutputs(StepBuilder* b, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (b->Refuses(name)) continue;
+    few_outputs::Build(b, name);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void BuildConvolutionBackwardWeights(StepBuilder* b) {
@@ -219,7 +230,7 @@ void BuildConvolution(StepBuilder* b) {
   if ((preferred.empty() || preferred == kRowProduct) && IsOnePixel(b)) return BuildOnePixel(b);
   const std::vector<std::string> narrow = grouped::NamesFor(b), integers = integers::NamesFor(b);
   const std::vector<std::string> few = windows::NamesFor(b), single = depthwise::NamesFor(b);
-  const std::vector<std::string> tiles = tiles::NamesFor(b);
+  const std::vector<std::string> tiles = tiles::NamesFor(b), narrow_dst = few_outputs::NamesFor(b);
   auto wants = [&](const std::vector<std::string>& own) {
     return std::find(own.begin(), own.end(), preferred) != own.end() && !b->Refuses(preferred);
   };
@@ -230,10 +241,12 @@ void BuildConvolution(StepBuilder* b) {
   }
   const bool first = preferred.empty() && !single.empty() && !b->Refuses(single.front());
   if (first || wants(single)) return depthwise::Build(b, single.front());
+  if (preferred.empty() && BuildFewOutputs(b, narrow_dst)) return;
+  if (wants(narrow_dst)) return few_outputs::Build(b, preferred);
   if (wants(few)) return windows::Build(b, preferred);
   if (wants(tiles)) return tiles::Build(b, preferred);
   b->Prefer(preferred);
-  for (const auto* own : {&narrow, &integers, &few, &single, &tiles}) {
+  for (const auto* own : {&narrow, &integers, &few, &single, &tiles, &narrow_dst}) {
     for (const std::string& name : *own) b->OfferAlternative(name);
   }
   if (IsDepthwiseOnLines(b)) return BuildDepthwiseOnLines(b);
@@ -241,7 +254,7 @@ void BuildConvolution(StepBuilder* b) {
 }
 
 void BuildDeconvolution(StepBuilder* b) {
-  if (BuildWinograd(b)) return;
+  if (BuildWinograd(b) || BuildFewOutputs(b, few_outputs::NamesFor(b))) return;
   constexpr auto kDirect = dnnl::algorithm::deconvolution_direct;
   auto bare = [&] { Build<dnnl::deconvolution_forward>(b, kDirect, true, false); };
   if (!b->BuildEpilogueApart(bare)) Build<dnnl::deconvolution_forward>(b, kDirect, true);

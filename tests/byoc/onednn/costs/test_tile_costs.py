@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from costs_by_hand import info, rates
 
-from tvm_mxplan.byoc.onednn.costs.own_tiles import is_own_tiles
+from tvm_mxplan.byoc.onednn.costs.own.tiles import is_own_tiles
 from tvm_mxplan.byoc.onednn.costs.steps import cost
 from tvm_mxplan.byoc.onednn.costs.tiles import TILES, by_tiles, has_tiles, pairs_by_vectors, tiles_us
 from tvm_mxplan.byoc.onednn.costs.types import in_float, vectors_share

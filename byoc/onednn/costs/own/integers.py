@@ -20,7 +20,7 @@ from __future__ import annotations
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
-from .vectors import VECTOR, positions, whole
+from ..vectors import VECTOR, positions, whole
 
 POINTWISE, WINDOWS, DEPTHWISE = "integers_1x1", "integers_windows", "integers_dw"
 """The families of these kernels."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from costs_by_hand import info, rates
 
-from tvm_mxplan.byoc.onednn.costs.own_depthwise import depthwise_share, is_own_depthwise
+from tvm_mxplan.byoc.onednn.costs.own.depthwise import depthwise_share, is_own_depthwise
 from tvm_mxplan.byoc.onednn.costs.steps import cost
 from tvm_mxplan.byoc.onednn.costs.types import time_share
 from tvm_mxplan.core.program import program as ir

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from costs_by_hand import info, rates
 
-from tvm_mxplan.byoc.onednn.costs.own_windows import is_own_window, window_share
+from tvm_mxplan.byoc.onednn.costs.own.windows import is_own_window, window_share
 from tvm_mxplan.byoc.onednn.costs.steps import cost
 from tvm_mxplan.byoc.onednn.costs.types import time_share
 from tvm_mxplan.core.program import program as ir

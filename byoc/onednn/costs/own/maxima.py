@@ -20,7 +20,7 @@ import math
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
-from .vectors import VECTOR, whole
+from ..vectors import VECTOR, whole
 
 MAXIMA = "maxima"
 """The family of these kernels."""

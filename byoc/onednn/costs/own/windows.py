@@ -17,7 +17,7 @@ from dataclasses import replace
 from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.step_facts import StepFacts
 
-from .vectors import whole
+from ..vectors import whole
 
 WINDOWS = "windows"
 """The family of this kernel."""

@@ -22,8 +22,8 @@ from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
-from .kernels import is_function
-from .vectors import whole
+from ..kernels import is_function
+from ..vectors import whole
 
 POINTWISE, WINDOWS = "tiles_1x1", "tiles_windows"
 """The families of this kernel."""

@@ -23,7 +23,7 @@ from tvm_mxplan.core.description import StepInfo
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts
 
-from .vectors import VECTOR, whole
+from ..vectors import VECTOR, whole
 
 DEPTHWISE = "depthwise"
 """The family of this kernel."""

@@ -6,7 +6,7 @@ import pytest
 from costs_by_hand import info, rates
 
 from tvm_mxplan.byoc.onednn.costs.integers import float_info, integer_share
-from tvm_mxplan.byoc.onednn.costs.own_integers import is_own, own_share
+from tvm_mxplan.byoc.onednn.costs.own.integers import is_own, own_share
 from tvm_mxplan.byoc.onednn.costs.steps import cost
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.step_facts import StepFacts, operands_of

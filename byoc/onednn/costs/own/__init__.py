@@ -1,0 +1,1 @@
+"""Shares and operations of the runtime's own kernels beside oneDNN's."""

@@ -1,0 +1,106 @@
+// Cuts convolutions into parts, and counts their places; see parts.h and kernels.h.
+#include "onednn/few_outputs/parts.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mxplan::few_outputs {
+namespace {
+
+constexpr int64_t kSumsBytes = 256 << 10;  // of a part, about
+constexpr int64_t kMostColumns = 1 << 12;  // of a part
+
+int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); }
+int64_t CeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }
+
+// The places of number 0 of src under all taps.
+Range Reach(const Axis& axis) {
+  const int64_t last = axis.Place(0, axis.window - 1);
+  return {std::min(axis.first, last), std::max(axis.first, last) + 1};
+}
+
+// Sets an axis' parts to at most so many places each.
+void CutInto(Parts* parts, const Convolution& c, size_t axis, int64_t most) {
+  const int64_t extent = c.axes[axis].dst, phases = axis == kColumn ? c.phases() : 1;
+  const int64_t count = CeilDiv(extent, std::clamp<int64_t>(most, 1, extent));
+  parts->size[axis] = CeilDiv(CeilDiv(extent, count), phases) * phases;
+  parts->count[axis] = CeilDiv(extent, parts->size[axis]);
+}
+
+}  // namespace
+
+Range SourceOf(const Axis& axis, const Range& places) {
+  const Range reach = Reach(axis);
+  Range src;
+  src.begin = std::max<int64_t>(CeilDiv(places.begin - (reach.end - 1), axis.scale), 0);
+  src.end = std::min(FloorDiv(places.end - 1 - reach.begin, axis.scale) + 1, axis.src);
+  src.end = std::max(src.begin, src.end);
+  return src;
+}
+
+Columns ColumnsOf(const Axis& axis, const Range& places, int64_t tile) {
+  const Range reach = Reach(axis);
+  Columns columns;
+  columns.src = SourceOf(axis, places);
+  const int64_t first = columns.src.begin + FloorDiv(reach.begin, axis.scale);
+  const int64_t end = columns.src.begin + CeilDiv(columns.src.count(), tile) * tile +
+                      FloorDiv(reach.end - 1, axis.scale);
+  columns.sums.begin = std::min(first, places.begin / axis.scale);
+  columns.sums.end = std::max(end, CeilDiv(places.end, axis.scale));
+  return columns;
+}
+
+int64_t PitchOf(const Axis& axis, int64_t size, int64_t tile) {
+  int64_t most = 0;
+  for (int64_t begin = 0; begin < axis.dst; begin += size) {
+    const Range places = {begin, std::min(begin + size, axis.dst)};
+    most = std::max(most, ColumnsOf(axis, places, tile).sums.count());
+  }
+  return most;
+}
+
+// They are about square where there are planes, since the rows at their edges are read by others
+// too.
+Parts PartsOf(const Convolution& c, int64_t images, const Kernel& kernel, int64_t threads) {
+  Parts parts;
+  parts.images = images;
+  CutInto(&parts, c, kColumn, kMostColumns);
+  const int64_t pitch = PitchOf(c.axes[kColumn], parts.size[kColumn], kernel.tile);
+  const int64_t row = c.outputs * c.phases() * pitch * static_cast<int64_t>(sizeof(float));
+  const int64_t rows = std::max<int64_t>(kSumsBytes / row, 1);
+  const auto side = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(rows))));
+  const int64_t height = c.axes[kRow].dst, depth = c.axes[kPlane].dst;
+  CutInto(&parts, c, kPlane, depth == 1 ? 1 : rows / std::min(side, height));
+  CutInto(&parts, c, kRow, rows / parts.size[kPlane]);
+  for (size_t axis : {kRow, kPlane, kColumn}) {
+    const int64_t others = parts.all() / parts.count[axis];
+    if (parts.all() % threads == 0) break;
+    // As many as the threads share evenly, or one for each.
+    const int64_t wanted = CeilDiv(CeilDiv(parts.all(), threads) * threads, others);
+    CutInto(&parts, c, axis, CeilDiv(c.axes[axis].dst, wanted));
+    if (parts.all() >= threads) break;
+  }
+  return parts;
+}
+
+// Taps of one column follow each other: those of neighbours add to the same numbers, which wait to
+// be read again until they are stored.
+std::vector<int64_t> SumsOf(const Convolution& c) {
+  std::vector<int64_t> sums;
+  const auto& [planes, rows, columns] = c.axes;
+  for (int64_t x = 0; x < columns.window; ++x) {
+    const int64_t place = columns.Place(0, x), along = FloorDiv(place, columns.scale);
+    const int64_t phase = place - along * columns.scale;
+    for (int64_t z = 0; z < planes.window; ++z) {
+      for (int64_t y = 0; y < rows.window; ++y) {
+        const int64_t row = (z * planes.step * c.part_rows + y * rows.step) * c.row();
+        for (int64_t o = 0; o < c.outputs; ++o) {
+          sums.push_back(row + (o * c.phases() + phase) * c.pitch + along);
+        }
+      }
+    }
+  }
+  return sums;
+}
+
+}  // namespace mxplan::few_outputs
