@@ -105,7 +105,7 @@ def options_of(program: ir.Program, step: ir.Step, rules: LayoutRules) -> list[L
     if isinstance(step.attrs, rules.mixed) and len(shape) == 4:
         # A first layer with three channels may read the plain image and write any layout.
         options += [_with_source(step, option, plain_layout(4)) for option in options]
-    few = len(shape) > 1 and isinstance(shape[1], int) and 4 * shape[1] <= 3 * rules.block
+    few = len(shape) > 1 and isinstance(shape[1], int) and 2 * shape[1] <= rules.block
     if few and isinstance(step.attrs, rules.plain_results):
         # A last layer may read any layout and write the plain image.
         options += [_with_result(program, step, option) for option in options]

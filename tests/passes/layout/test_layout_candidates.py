@@ -115,7 +115,7 @@ def test_a_first_layer_may_read_the_plain_image_and_write_any_layout():
     assert options_of(pooled, pooled.steps[0], RULES) == [(tag, tag) for tag in (LAST, BLOCKED, PLAIN)]
 
 
-@pytest.mark.parametrize(("kind", "channels"), [(ir.Convolution, 3), (ir.Deconvolution, 12)])
+@pytest.mark.parametrize(("kind", "channels"), [(ir.Convolution, 3), (ir.Deconvolution, 8)])
 def test_a_last_layer_may_read_any_layout_and_write_the_plain_image(kind, channels):
     """With what is added to its result as it stands, and no wide one."""
 
@@ -139,7 +139,7 @@ def test_a_last_layer_may_read_any_layout_and_write_the_plain_image(kind, channe
         return {source for source, _, result, added in ways(channels) if result == added == PLAIN}
 
     assert plain_results(channels) == {PLAIN, LAST, BLOCKED}
-    assert plain_results(13) == {PLAIN}
+    assert plain_results(9) == {PLAIN}
 
 
 @pytest.mark.parametrize(

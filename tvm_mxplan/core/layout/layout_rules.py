@@ -24,7 +24,7 @@ class LayoutRules:
     sources : kinds whose source alone has a choice of layouts.
     mixed : kinds of ``images`` that may read the plain image of two axes, and write any form.
     plain_results : kinds of ``images`` that may write the plain image, and read any form, where the image has
-        at most three quarters of a block of channels.
+        at most half a block of channels.
     casts : whether a conversion into another type may change the layout on the way.
     copies : whether a conversion into another layout is asked for its source's as well: then it is no work.
     """

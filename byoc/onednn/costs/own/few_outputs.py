@@ -3,8 +3,10 @@
 ``byoc/runtime/onednn/few_outputs``: vectors hold columns of a row of the source, each of which is multiplied
 once for every tap and output channel.  Beside the products stand, in cycles of a vector of columns:
 
-    2       for every tap and output channel and up to 64 input channels: its products are added to sums
-    4       for every input channel: columns come side by side
+    100     to begin
+    3       for every output channel, row of the window and up to 64 input channels: products are added to sums
+    5       for every input channel: columns come side by side
+    12      for every output channel of the result
 
 Read off a processor with AMX, one thread, windows of 2x2 to 9x9 and 5x5x5 over 2 to 512 channels.
 """
@@ -21,7 +23,7 @@ from ..vectors import vector_of, whole
 FEW_OUTPUTS = "few_outputs"
 """The family of these kernels."""
 _SHARE = 0.9
-_ADDED, _SIDE_BY_SIDE = 2.0, 4.0
+_BEGUN, _ADDED, _SIDE_BY_SIDE, _FINISHED = 100.0, 3.0, 5.0, 12.0
 _PANEL = 64
 
 
@@ -37,8 +39,9 @@ def few_outputs(facts: StepFacts, cycle: float) -> float:
     samples, inputs, *rows, columns = facts.shape("src")
     outputs, _, *window = facts.shape("weights")
     lanes = vector_of(facts.info)
-    terms = outputs * math.prod(window)
     vectors = samples * math.prod(rows) * whole(columns, lanes) / lanes
-    products = 2.0 * lanes * inputs * terms / _SHARE
-    beside = _ADDED * terms * math.ceil(inputs / _PANEL) + _SIDE_BY_SIDE * inputs
-    return vectors * (products + beside * cycle)
+    products = 2.0 * lanes * inputs * outputs * math.prod(window) / _SHARE
+    added = outputs * math.prod(window[:-1]) * math.ceil(inputs / _PANEL)
+    beside = _BEGUN + _ADDED * added + _SIDE_BY_SIDE * inputs
+    finished = _FINISHED * math.prod(facts.shape("dst")) / lanes
+    return vectors * (products + beside * cycle) + finished * cycle

@@ -28,8 +28,8 @@ constexpr int64_t kMostTerms = 1 << 12;  // taps by output channels
 enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kScratch, kRest };
 
 struct Plan {
-  Convolution convolution;
-  std::vector<int64_t> sums;  // of the convolution
+  Convolution convolution;  // without its tables
+  std::unique_ptr<const Tables> tables;
   Parts parts;
   Kernel kernel;
   int threads = 1;
@@ -45,7 +45,7 @@ class FewOutputsStage final : public post_ops::OutputStage {
 
   void Execute(dnnl_stream_t, const Memories& memories) const override {
     Convolution convolution = plan_.convolution;
-    convolution.sums = plan_.sums.data();
+    plan_.tables->PutInto(&convolution);
     convolution.from = Data(memories[kSrc]);
     convolution.weights = Data(memories[kWeights]);
     convolution.to = Data(memories[kDst]);
@@ -141,13 +141,13 @@ std::vector<Kernel> KernelsHere() {
   return found;
 }
 
-// Filters as [inputs][columns][planes][rows][outputs].
+// Filters as [columns][inputs][planes][rows][outputs].
 memory::desc PackedWeights(const Convolution& c, const Dims& filter, Packing* packing) {
-  std::string order = PlainTag(filter.size());  // outputs, inputs, windows
+  std::string order = PlainTag(filter.size());  // outputs, inputs, planes, rows, columns
   std::rotate(order.begin(), order.begin() + 1, order.end());
-  std::rotate(order.begin() + 1, order.end() - 2, order.end() - 1);
+  std::rotate(order.begin(), order.end() - 2, order.end() - 1);
   const memory::desc packed =
-      MakeDesc({c.inputs, c.taps() * c.outputs}, memory::data_type::f32, "ab");
+      MakeDesc({filter.back() * c.inputs, c.products()}, memory::data_type::f32, "ab");
   *packing = {Packing::Kind::kReread, MakeDesc(filter, memory::data_type::f32, order), packed};
   return packed;
 }
@@ -165,7 +165,7 @@ std::vector<std::string> NamesFor(StepBuilder* b) {
   for (const Kernel& kernel : KernelsHere()) {
     Convolution convolution;
     if (!ReadGeometry(b, kernel.lanes, &convolution)) continue;
-    if (convolution.outputs * 4 <= kernel.lanes * 3) names.emplace_back(kernel.name);
+    if (convolution.outputs * 2 <= kernel.lanes) names.emplace_back(kernel.name);
   }
   return names;
 }
@@ -183,14 +183,15 @@ void Build(StepBuilder* b, const std::string& name) {
   for (size_t i = 2; i < filter.size(); ++i) products *= filter[i];
   plan.threads =
       static_cast<int>(std::clamp<int64_t>(products / kProductsOfThread, 1, omp_get_max_threads()));
-  plan.parts = PartsOf(c, src[0], plan.kernel, plan.threads);
-  c.part_rows = plan.parts.size[kRow];
-  c.pitch = PitchOf(c.axes[kColumn], plan.parts.size[kColumn], plan.kernel.tile);
-  plan.sums = SumsOf(c);
+  plan.kernel.set_tile(&c);
+  plan.parts = PartsOf(c, src[0], plan.threads);
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   auto aligned = [](int64_t numbers) { return AlignUp(numbers * kFloat) / kFloat; };
+  c.part_rows = plan.parts.size[kRow];
+  c.pitch = aligned((plan.parts.size[kColumn] + c.phases() - 1) / c.phases());
+  plan.tables = std::make_unique<const Tables>(&c);
   plan.part_sums = aligned(plan.parts.size[kPlane] * c.part_rows * c.row() + plan.kernel.lanes);
-  plan.scratch = aligned(plan.kernel.scratch(plan.parts.size[kColumn]));
+  plan.scratch = aligned(plan.kernel.scratch(c, plan.parts.size[kColumn]));
   Packing packing;
   const memory::desc weights = PackedWeights(c, filter, &packing);
   auto value = [&](int id) { return MemoryArgument{0, Argument::Source::kValue, id, b->Desc(id)}; };

@@ -12,45 +12,77 @@
 namespace mxplan::few_outputs {
 namespace {
 
-constexpr int kMostVectors = 3;
-constexpr int kMostRows = (MXPLAN_REGISTERS - kMostVectors - 1) / kMostVectors;  // of products
-constexpr int64_t kTile = kMostVectors * kLanes;
-constexpr int64_t kChannels = 64;  // of a panel, which stays in the nearest cache
+constexpr int kLeastVectors = 3;  // of a tile, beside which rows fill the registers
+constexpr int kMostVectors = 8;
+// Rows of products, vectors of src that they meet, and a weight.
+constexpr int kMostRows = (MXPLAN_REGISTERS - kLeastVectors - 1) / kLeastVectors;
+constexpr int VectorsBeside(int rows) {
+  return std::min(kMostVectors, (MXPLAN_REGISTERS - 1) / (rows + 1));
+}
 
-// --- panels: [channels][kTile], columns of a row of src with zeros behind them
+constexpr int64_t kPanel = 8192;  // numbers of a panel, which stays in the nearest cache
+constexpr int64_t kMostChannels = 64;
 
-// Of channels side by side; pixels stand `pixel` apart.
-MXPLAN_INLINE void TurnSome(const float* from, int64_t pixel, int64_t pixels, int64_t channels,
-                            float* to) {
+int64_t RoundUp(int64_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
+
+// --- panels: [channels][columns], columns of a row of src with zeros around.  What fills their
+// last vectors is any number, and so are the sums that it is added to.
+
+struct PanelShape {
+  int64_t pitch, channels;
+
+  explicit PanelShape(const Convolution& c)
+      : pitch(RoundUp(c.tile + c.read)),
+        channels(std::clamp(kPanel / pitch / kLanes * kLanes, kLanes, kMostChannels)) {}
+};
+
+// Columns [first, first + count) of a row, of which those in `inside` there are.
+struct Stretch {
+  int64_t first, count;
+  Range inside;  // counted from `first` on
+};
+
+// Of channels side by side; columns stand `pixel` apart.
+template <bool kInside>
+MXPLAN_INLINE void TurnSome(const float* from, int64_t pixel, int64_t column, const Range& inside,
+                            int64_t channels, float* to, int64_t pitch) {
   Vec v[kLanes];
 #pragma GCC unroll 16
   for (int64_t i = 0; i < kLanes; ++i) {
-    v[i] = i >= pixels          ? Vec{}
-           : channels == kLanes ? Load(from + i * pixel)
-                                : LoadSome(from + i * pixel, channels);
+    if (!kInside && (column + i < inside.begin || column + i >= inside.end)) {
+      v[i] = Vec{};
+    } else {
+      v[i] = channels == kLanes ? Load(from + i * pixel) : LoadSome(from + i * pixel, channels);
+    }
   }
   Transpose(v);
-  for (int64_t i = 0; i < channels; ++i) Store(to + i * kTile, v[i]);
+  for (int64_t i = 0; i < channels; ++i) Store(to + i * pitch, v[i]);
 }
 
 // `row`: of src, from its first channel on.
 void FillPanel(const Convolution& c, const float* row, int64_t first, int64_t channels,
-               int64_t column, int64_t columns, float* to) {
+               const Stretch& columns, float* to, int64_t pitch) {
   const int64_t pixel = c.src.axes[kColumn];
-  row += column * pixel;
+  const Range& inside = columns.inside;
+  row += columns.first * pixel;
   if (c.src.block == 1) {
-    for (int64_t i = 0; i < channels; ++i, to += kTile) {
+    for (int64_t i = 0; i < channels; ++i, to += pitch) {
       const float* from = row + c.src.Channel(first + i);
-      int64_t x = 0;
-      for (; x + kLanes <= columns; x += kLanes) Store(to + x, Load(from + x));
-      if (x < columns) Store(to + x, LoadSome(from + x, columns - x));
+      std::fill(to, to + inside.begin, 0.0F);
+      std::copy(from + inside.begin, from + inside.end, to + inside.begin);
+      std::fill(to + inside.end, to + columns.count, 0.0F);
     }
     return;
   }
-  for (int64_t i = 0; i < channels; i += kLanes, to += kLanes * kTile) {
+  for (int64_t i = 0; i < channels; i += kLanes, to += kLanes * pitch) {
     const float* from = row + c.src.Channel(first + i);
-    for (int64_t x = 0; x < columns; x += kLanes) {
-      TurnSome(from + x * pixel, pixel, columns - x, std::min(channels - i, kLanes), to + x);
+    const int64_t some = std::min(channels - i, kLanes);
+    for (int64_t x = 0; x < columns.count; x += kLanes) {
+      if (x >= inside.begin && x + kLanes <= inside.end) {
+        TurnSome<true>(from + x * pixel, pixel, x, inside, some, to + x, pitch);
+      } else {
+        TurnSome<false>(from + x * pixel, pixel, x, inside, some, to + x, pitch);
+      }
     }
   }
 }
@@ -59,45 +91,44 @@ void FillPanel(const Convolution& c, const float* row, int64_t first, int64_t ch
 
 struct Panel {
   const float* numbers;
-  int64_t channels;
-  int64_t columns;  // of the last vector
+  int64_t pitch, channels;
 };
 
-// Some rows of the products of a panel, added to the sums at `places`, counted from `at` on: of
-// columns that there are, since a weight that is no number makes one of the zeros behind them.
+// Some taps, at the weights of the panel's first channel.
+struct Taps {
+  const Tap *begin, *end;
+  const float* weights;
+  int64_t row;  // of weights
+};
+
+// Some rows of products, added to the sums at `places`, counted from `at` on.
 template <int kRows, int kVectors>
-__attribute__((noinline)) void Multiply(const Panel& panel, const float* weights,
-                                        int64_t weights_row, float* sums, int64_t at,
-                                        const int64_t* places) {
+__attribute__((noinline)) void Multiply(const Panel& panel, const Taps& taps, float* sums,
+                                        int64_t at, const int64_t* places) {
   Vec products[kRows][kVectors] = {};
-  const float* numbers = panel.numbers;
-  for (int64_t c = panel.channels; c > 0; --c, numbers += kTile, weights += weights_row) {
-    Vec x[kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) x[v] = Load(numbers + v * kLanes);
+  for (const Tap* tap = taps.begin; tap != taps.end; ++tap) {
+    const float *numbers = panel.numbers + tap->column, *weights = taps.weights + tap->weights;
+    for (int64_t c = panel.channels; c > 0; --c, numbers += panel.pitch, weights += taps.row) {
+      Vec x[kVectors];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) x[v] = Load(numbers + v * kLanes);
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      const Vec weight = Broadcast(weights[r]);
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) products[r][v] += weight * x[v];
+      for (int r = 0; r < kRows; ++r) {
+        const Vec weight = Broadcast(weights[r]);
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) products[r][v] += weight * x[v];
+      }
     }
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
     float* to = sums + at + places[r];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v, to += kLanes) {
-      const Vec sum = Load(to) + products[r][v];
-      if (v < kVectors - 1 || panel.columns == kLanes) {
-        Store(to, sum);
-      } else {
-        StoreSome(to, sum, panel.columns);
-      }
-    }
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v, to += kLanes) Store(to, Load(to) + products[r][v]);
   }
 }
 
-// The taps under which number `at` of src is added to some places.
+// Planes, or rows, of the window under which number `at` of src is added to some places.
 Range TapsOf(const Axis& axis, int64_t at, const Range& places) {
   auto is_inside = [&](int64_t tap) {
     const int64_t place = axis.Place(at, tap);
@@ -114,43 +145,60 @@ Range TapsOf(const Axis& axis, int64_t at, const Range& places) {
 struct Row {
   const float* from;
   int64_t at;
-  Range planes, rows;  // taps
+  Range planes, rows;  // of the window
 };
 
-// Calls run(first, count) for what stands side by side among the weights of the row's taps.
+// Calls run(first, count) for products that stand side by side among a row's.
 template <typename Run>
 MXPLAN_INLINE void ForSpans(const Convolution& c, const Row& row, const Run& run) {
   const int64_t in_plane = c.axes[kRow].window * c.outputs;
-  const int64_t in_column = c.axes[kPlane].window * in_plane, columns = c.axes[kColumn].window;
-  const bool all_rows = row.rows.count() == c.axes[kRow].window;
-  if (all_rows && row.planes.count() == c.axes[kPlane].window) return run(0, columns * in_column);
-  for (int64_t x = 0; x < columns; ++x) {
-    const int64_t first = x * in_column + row.rows.begin * c.outputs;
-    if (all_rows) {
-      run(first + row.planes.begin * in_plane, row.planes.count() * in_plane);
-      continue;
-    }
-    for (int64_t z = row.planes.begin; z < row.planes.end; ++z) {
-      run(first + z * in_plane, row.rows.count() * c.outputs);
-    }
+  if (row.rows.count() == c.axes[kRow].window) {
+    return run(row.planes.begin * in_plane, row.planes.count() * in_plane);
+  }
+  for (int64_t z = row.planes.begin; z < row.planes.end; ++z) {
+    run(z * in_plane + row.rows.begin * c.outputs, row.rows.count() * c.outputs);
   }
 }
 
 template <int kVectors>
-void AddTile(const Convolution& c, const Row& row, int64_t column, int64_t columns, int64_t at,
-             float* sums, float* numbers) {
-  const int64_t all = c.taps() * c.outputs;
-  Panel panel = {numbers, 0, columns - (kVectors - 1) * kLanes};
-  for (int64_t first = 0; first < c.inputs; first += kChannels) {
-    panel.channels = std::min(c.inputs - first, kChannels);
-    FillPanel(c, row.from, first, panel.channels, column, columns, numbers);
-    const float* weights = c.weights + first * all;
-    ForSpans(c, row, [&](int64_t term, int64_t terms) {
-      InParts<kMostRows>(terms, [&](auto rows, int64_t part) {
-        Multiply<decltype(rows)::value, kVectors>(panel, weights + term + part, all, sums, at,
-                                                  c.sums + term + part);
+void AddPanel(const Convolution& c, const Row& row, const Panel& panel, Taps taps, float* sums,
+              int64_t at) {
+  const float* weights = taps.weights;
+  ForSpans(c, row, [&](int64_t first, int64_t count) {
+    for (int64_t parts = (count + c.together - 1) / c.together; parts > 0; --parts) {
+      const int64_t size = (count + parts - 1) / parts;
+      taps.weights = weights + first;
+      WithConstant<kMostRows>(size, [&](auto rows) {
+        constexpr int kRows = decltype(rows)::value;
+        if constexpr (kVectors <= VectorsBeside(kRows)) {
+          Multiply<kRows, kVectors>(panel, taps, sums, at, c.sums + first);
+        }
       });
-    });
+      first += size;
+      count -= size;
+    }
+  });
+}
+
+// `columns` of all phases, from `first_column` on.
+template <int kVectors>
+void AddTile(const Convolution& c, const Row& row, int64_t first_column, int64_t columns,
+             int64_t at, float* sums, float* scratch) {
+  const PanelShape shape(c);
+  Stretch read = {first_column - c.before, columns + c.read, {}};
+  read.inside.begin = std::clamp<int64_t>(-read.first, 0, read.count);
+  read.inside.end = std::clamp(c.axes[kColumn].src - read.first, read.inside.begin, read.count);
+  Panel panel = {scratch, shape.pitch, 0};
+  for (int64_t first = 0; first < c.inputs; first += shape.channels) {
+    panel.channels = std::min(c.inputs - first, shape.channels);
+    FillPanel(c, row.from, first, panel.channels, read, scratch, shape.pitch);
+    const Tap* tap = c.taps;
+    for (int64_t phase = 0; phase < c.phases(); ++phase) {
+      const Tap* end = c.taps + c.ends[phase];
+      const Taps taps = {tap, end, c.weights + first * c.products(), c.products()};
+      if (tap != end) AddPanel<kVectors>(c, row, panel, taps, sums, at + phase * c.pitch);
+      tap = end;
+    }
   }
 }
 
@@ -237,13 +285,14 @@ void FinishRow(const Convolution& c, const Output& output, const float* sums, in
 
 // --- parts
 
-void AddRow(const Convolution& c, const Row& row, const Columns& columns, float* sums,
-            float* numbers) {
-  for (int64_t column = columns.src.begin; column < columns.src.end; column += kTile) {
-    const int64_t count = std::min(columns.src.end - column, kTile);
-    const int64_t at = row.at + column - columns.sums.begin;
+// `columns` of a phase, from `first` on.
+void AddRow(const Convolution& c, const Row& row, int64_t first, int64_t columns, float* sums,
+            float* scratch) {
+  for (int64_t column = 0; column < columns; column += c.tile) {
+    const int64_t count = std::min(columns - column, c.tile);
     WithConstant<kMostVectors>((count + kLanes - 1) / kLanes, [&](auto vectors) {
-      AddTile<decltype(vectors)::value>(c, row, column, count, at, sums, numbers);
+      AddTile<decltype(vectors)::value>(c, row, first + column, count, row.at + column, sums,
+                                        scratch);
     });
   }
 }
@@ -252,7 +301,8 @@ void Run(const Convolution& c, const Output& output, const Part& part, float* su
          float* scratch) {
   const FlushSubnormals flush;
   const auto& [planes, rows, places] = part.axes;
-  const Columns columns = ColumnsOf(c.axes[kColumn], places, kTile);
+  const int64_t first = places.begin / c.phases();
+  const int64_t columns = (places.count() + c.phases() - 1) / c.phases();
   const int64_t row_sums = c.row(), plane_sums = c.part_rows * row_sums;
   for (int64_t z = 0; z < planes.count(); ++z) {
     std::fill_n(sums + z * plane_sums, rows.count() * row_sums, 0.0F);
@@ -267,24 +317,36 @@ void Run(const Convolution& c, const Output& output, const Part& part, float* su
       const Row row = {image + z * c.src.axes[kPlane] + y * c.src.axes[kRow],
                        plane + (c.axes[kRow].Place(y, 0) - rows.begin) * row_sums, taps,
                        TapsOf(c.axes[kRow], y, rows)};
-      AddRow(c, row, columns, sums, scratch);
+      AddRow(c, row, first, columns, sums, scratch);
     }
   }
-  const int64_t skipped = places.begin / c.phases() - columns.sums.begin;
   for (int64_t z = 0; z < planes.count(); ++z) {
     for (int64_t y = 0; y < rows.count(); ++y) {
       const int64_t at = part.image * c.dst.image + (planes.begin + z) * c.dst.axes[kPlane] +
                          (rows.begin + y) * c.dst.axes[kRow] + places.begin * c.dst.axes[kColumn];
-      FinishRow(c, output, sums + z * plane_sums + y * row_sums + skipped, places.count(), at,
-                scratch);
+      FinishRow(c, output, sums + z * plane_sums + y * row_sums, places.count(), at, scratch);
     }
   }
 }
 
-// A panel, or a row of dst whose phases are put together.
-int64_t Scratch(int64_t columns) { return std::max(kChannels * kTile, columns + kSlack); }
+// The rows of products are shared out to as few calls as can be, and vectors fill the registers
+// beside them.
+void SetTile(Convolution* c) {
+  const int64_t calls = (c->products() + kMostRows - 1) / kMostRows;
+  c->together = (c->products() + calls - 1) / calls;
+  const int64_t columns = (c->axes[kColumn].dst + c->phases() - 1) / c->phases();
+  const int64_t most = VectorsBeside(static_cast<int>(c->together)) * kLanes;
+  const int64_t tiles = (columns + most - 1) / most;
+  c->tile = RoundUp((columns + tiles - 1) / tiles);
+}
 
-Kernel Get(const char* name) { return {name, kLanes, kTile, Scratch, Run}; }
+// A panel, or a row of dst whose phases are put together.
+int64_t Scratch(const Convolution& c, int64_t columns) {
+  const PanelShape shape(c);
+  return std::max(shape.channels * shape.pitch, columns + kSlack);
+}
+
+Kernel Get(const char* name) { return {name, kLanes, SetTile, Scratch, Run}; }
 
 }  // namespace
 }  // namespace mxplan::few_outputs

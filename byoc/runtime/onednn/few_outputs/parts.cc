@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "memory/buffer.h"
+
 namespace mxplan::few_outputs {
 namespace {
 
@@ -38,35 +40,14 @@ Range SourceOf(const Axis& axis, const Range& places) {
   return src;
 }
 
-Columns ColumnsOf(const Axis& axis, const Range& places, int64_t tile) {
-  const Range reach = Reach(axis);
-  Columns columns;
-  columns.src = SourceOf(axis, places);
-  const int64_t first = columns.src.begin + FloorDiv(reach.begin, axis.scale);
-  const int64_t end = columns.src.begin + CeilDiv(columns.src.count(), tile) * tile +
-                      FloorDiv(reach.end - 1, axis.scale);
-  columns.sums.begin = std::min(first, places.begin / axis.scale);
-  columns.sums.end = std::max(end, CeilDiv(places.end, axis.scale));
-  return columns;
-}
-
-int64_t PitchOf(const Axis& axis, int64_t size, int64_t tile) {
-  int64_t most = 0;
-  for (int64_t begin = 0; begin < axis.dst; begin += size) {
-    const Range places = {begin, std::min(begin + size, axis.dst)};
-    most = std::max(most, ColumnsOf(axis, places, tile).sums.count());
-  }
-  return most;
-}
-
 // They are about square where there are planes, since the rows at their edges are read by others
 // too.
-Parts PartsOf(const Convolution& c, int64_t images, const Kernel& kernel, int64_t threads) {
+Parts PartsOf(const Convolution& c, int64_t images, int64_t threads) {
   Parts parts;
   parts.images = images;
   CutInto(&parts, c, kColumn, kMostColumns);
-  const int64_t pitch = PitchOf(c.axes[kColumn], parts.size[kColumn], kernel.tile);
-  const int64_t row = c.outputs * c.phases() * pitch * static_cast<int64_t>(sizeof(float));
+  const int64_t row =
+      c.outputs * AlignUp(parts.size[kColumn] * static_cast<int64_t>(sizeof(float)));
   const int64_t rows = std::max<int64_t>(kSumsBytes / row, 1);
   const auto side = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(rows))));
   const int64_t height = c.axes[kRow].dst, depth = c.axes[kPlane].dst;
@@ -83,24 +64,32 @@ Parts PartsOf(const Convolution& c, int64_t images, const Kernel& kernel, int64_
   return parts;
 }
 
-// Taps of one column follow each other: those of neighbours add to the same numbers, which wait to
-// be read again until they are stored.
-std::vector<int64_t> SumsOf(const Convolution& c) {
-  std::vector<int64_t> sums;
-  const auto& [planes, rows, columns] = c.axes;
-  for (int64_t x = 0; x < columns.window; ++x) {
-    const int64_t place = columns.Place(0, x), along = FloorDiv(place, columns.scale);
-    const int64_t phase = place - along * columns.scale;
-    for (int64_t z = 0; z < planes.window; ++z) {
-      for (int64_t y = 0; y < rows.window; ++y) {
-        const int64_t row = (z * planes.step * c.part_rows + y * rows.step) * c.row();
-        for (int64_t o = 0; o < c.outputs; ++o) {
-          sums.push_back(row + (o * c.phases() + phase) * c.pitch + along);
-        }
-      }
+Tables::Tables(Convolution* c) {
+  const auto& [planes, rows, columns] = c->axes;
+  const int64_t phases = c->phases();
+  auto shift = [&](int64_t x) { return FloorDiv(columns.Place(0, x), phases); };
+  const int64_t last = columns.window - 1;
+  c->before = std::max(shift(0), shift(last));
+  c->read = c->before - std::min(shift(0), shift(last));
+  for (int64_t phase = 0; phase < phases; ++phase) {
+    for (int64_t x = 0; x < columns.window; ++x) {
+      if (columns.Place(0, x) - shift(x) * phases != phase) continue;
+      taps.push_back({x * c->inputs * c->products(), c->before - shift(x)});
+    }
+    ends.push_back(static_cast<int64_t>(taps.size()));
+  }
+  for (int64_t z = 0; z < planes.window; ++z) {
+    for (int64_t y = 0; y < rows.window; ++y) {
+      const int64_t row = (z * planes.step * c->part_rows + y * rows.step) * c->row();
+      for (int64_t o = 0; o < c->outputs; ++o) sums.push_back(row + o * phases * c->pitch);
     }
   }
-  return sums;
+}
+
+void Tables::PutInto(Convolution* c) const {
+  c->taps = taps.data();
+  c->ends = ends.data();
+  c->sums = sums.data();
 }
 
 }  // namespace mxplan::few_outputs

@@ -19,13 +19,17 @@ struct Parts {
 };
 
 // Parts whose sums stay in cache, enough of them for the threads.
-Parts PartsOf(const Convolution& c, int64_t images, const Kernel& kernel, int64_t threads);
+Parts PartsOf(const Convolution& c, int64_t images, int64_t threads);
 
-// Numbers of a phase of one channel of a row of parts of `size` columns.
-int64_t PitchOf(const Axis& axis, int64_t size, int64_t tile);
+// What tables of a convolution (kernels.h) point to.
+struct Tables {
+  std::vector<Tap> taps;
+  std::vector<int64_t> ends, sums;
 
-// The places of a convolution's sums (kernels.h), once it has its pitch.
-std::vector<int64_t> SumsOf(const Convolution& c);
+  // Of a convolution that has its parts' rows and pitch; sets what its tiles read.
+  explicit Tables(Convolution* c);
+  void PutInto(Convolution* c) const;
+};
 
 }  // namespace mxplan::few_outputs
 
