@@ -4,7 +4,7 @@
 once for every tap and output channel.  Beside the products stand, in cycles of a vector of columns:
 
     100     to begin
-    3       for every output channel, row of the window and up to 64 input channels: products are added to sums
+    3       for every output channel, row of the window and up to 64 input channels: products are added
     5       for every input channel: columns come side by side
     12      for every output channel of the result
 

@@ -10,7 +10,7 @@ namespace mxplan::few_outputs {
 namespace {
 
 constexpr int64_t kSumsBytes = 256 << 10;  // of a part, about
-constexpr int64_t kMostColumns = 1 << 12;  // of a part
+constexpr int64_t kMostColumns = 1 << 10;  // of a part
 
 int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); }
 int64_t CeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }

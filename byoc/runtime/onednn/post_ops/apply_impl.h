@@ -93,6 +93,15 @@ MXPLAN_INLINE Vec HardSigmoid(const PostOp& op, Vec x) {
   return Min(Max(op.alpha * x + op.beta, Vec{}), Broadcast(1.0F));
 }
 
+// e^x - 1 below 0: near it by a polynomial of Taylor's, where the difference would cancel.
+MXPLAN_INLINE Vec Elu(const PostOp& op, Vec x) {
+  const Vec square = x * x;
+  const Vec terms = (0.5F + 1.66666667e-1F * x) + square * (4.16666667e-2F + 8.33333333e-3F * x);
+  const Vec near = x + square * (terms + square * square * 1.38888889e-3F);
+  const Vec below = x > -0.25F ? near : Exp(x) - 1.0F;
+  return x < 0 ? op.alpha * below : x;
+}
+
 // To the nearest integer, a half to the even one; large numbers have no fraction.
 MXPLAN_INLINE Vec Round(Vec x) {
   constexpr float kShift = 12582912.0F, kWhole = 4194304.0F;  // 1.5 * 2^23, 2^22
@@ -140,6 +149,8 @@ MXPLAN_INLINE Vec Apply(const PostOp& op, Vec x, Vec other) {
       return x * Logistic(1.59576912F * (x + 0.044715F * x * x * x));
     case PostOp::Code::kGeluErf:
       return x * NormalUpTo(x);
+    case PostOp::Code::kElu:
+      return Elu(op, x);
   }
   return x;
 }
@@ -187,6 +198,8 @@ MXPLAN_INLINE void WithCode(PostOp::Code code, const Run& run) {
       return run(std::integral_constant<Code, Code::kGeluTanh>());
     case Code::kGeluErf:
       return run(std::integral_constant<Code, Code::kGeluErf>());
+    case Code::kElu:
+      return run(std::integral_constant<Code, Code::kElu>());
   }
 }
 

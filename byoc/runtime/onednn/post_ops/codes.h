@@ -28,7 +28,8 @@ struct PostOp {
     kHardSigmoid,
     kHardSwish,
     kGeluTanh,
-    kGeluErf
+    kGeluErf,
+    kElu
   };
   Code code = Code::kRelu;
   float alpha = 0, beta = 0;

@@ -53,7 +53,8 @@ PostOp FunctionOf(const std::string& algorithm, double alpha, double beta) {
       {"hardsigmoid", PostOp::Code::kHardSigmoid},
       {"hardswish", PostOp::Code::kHardSwish},
       {"gelu_tanh", PostOp::Code::kGeluTanh},
-      {"gelu_erf", PostOp::Code::kGeluErf}};
+      {"gelu_erf", PostOp::Code::kGeluErf},
+      {"elu", PostOp::Code::kElu}};
   for (const auto& [name, code] : kCodes) {
     if (algorithm != name) continue;
     PostOp result;

@@ -173,6 +173,7 @@ FUNCTIONS = {
     "hardsigmoid": (1 / 6, 0.5, lambda x: np.clip(x / 6 + 0.5, 0, 1)),
     "hardswish": (1 / 6, 0.5, lambda x: x * np.clip(x / 6 + 0.5, 0, 1)),
     "clip": (-0.5, 0.75, lambda x: np.clip(x, -0.5, 0.75)),
+    "elu": (1.0, 0.0, lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0)))),
 }
 """Parameters and the function in float64."""
 

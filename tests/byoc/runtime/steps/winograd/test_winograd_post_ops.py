@@ -24,6 +24,7 @@ from tvm_mxplan.core.program import program as ir
         (ir.EltwisePostOp("logistic", 0.0, 0.0), lambda y: 1 / (1 + np.exp(-y))),
         (ir.EltwisePostOp("swish", 1.5, 0.0), lambda y: y / (1 + np.exp(-1.5 * y))),
         (ir.EltwisePostOp("tanh", 0.0, 0.0), np.tanh),
+        (ir.EltwisePostOp("elu", 0.5, 0.0), lambda y: np.where(y > 0, y, 0.5 * np.expm1(np.minimum(y, 0)))),
         (ir.EltwisePostOp("hardsigmoid", 0.25, 0.5), lambda y: np.clip(0.25 * y + 0.5, 0, 1)),
         (ir.EltwisePostOp("hardswish", 0.25, 0.5), lambda y: y * np.clip(0.25 * y + 0.5, 0, 1)),
     ],
@@ -34,7 +35,7 @@ def test_eltwise(algorithm, layout, post_op, reference):
 
 
 @pytest.mark.parametrize("size", [1e-4, 1.0, 30.0, 1e4])
-@pytest.mark.parametrize("name", ["logistic", "swish", "tanh"])
+@pytest.mark.parametrize("name", ["logistic", "swish", "tanh", "elu"])
 def test_exponentials_of_small_and_large_numbers(name, size):
     """Held by opcheck, element by element, to what float64 gives for the same tile."""
     case = Case("winograd_f4", (1, 16, 9, 10), 35)

@@ -19,7 +19,7 @@ from tvm_mxplan.core.program import program as ir
     [
         (lambda s: replace(s, attrs=replace(s.attrs, strides=(2, 2))), "stride 1"),
         (lambda s: replace(s, attrs=replace(s.attrs, dilation=(2, 2))), "without dilation"),
-        (lambda s: replace(s, post_ops=(ir.EltwisePostOp("elu", 1.0, 0.0),)), "no post-op elu"),
+        (lambda s: replace(s, post_ops=(ir.EltwisePostOp("mish", 1.0, 0.0),)), "no post-op mish"),
         (lambda s: replace(s, attrs=replace(s.attrs, algorithm="fft")), "algorithm fft is not known"),
     ],
 )

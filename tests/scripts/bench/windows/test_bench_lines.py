@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "scripts"))
 
-from _bench.steps import lines
+from _bench.windows import lines
 
 
 def test_each_line_has_times_of_results_that_agreed(capsys: pytest.CaptureFixture[str]) -> None:

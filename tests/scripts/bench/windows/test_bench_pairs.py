@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "scripts"))
 
-from _bench.steps import pairs
+from _bench.windows import pairs
 
 from tvm_mxplan.byoc.onednn.rewrites import depthwise
 

@@ -1,0 +1,1 @@
+"""Benchmarks of convolutions of some shapes, each beside what else could run it."""
