@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -65,11 +66,59 @@ std::vector<Axis> AxesOf(const memory::desc& src, const memory::desc& dst) {
   return merged;
 }
 
+// A few numbers that stay side by side move as one, which any instructions do.
+template <int64_t kBytes>
+void TurnTogether(const void* from, const Turn& turn, const Scales&, void* to) {
+  constexpr int64_t kTile = 8;  // columns, whose numbers fill a line of the cache
+  const char* src = static_cast<const char*>(from);
+  char* dst = static_cast<char*>(to);
+  for (int64_t first = 0; first < turn.columns; first += kTile) {
+    const int64_t end = std::min(first + kTile, turn.columns);
+    for (int64_t row = 0; row < turn.rows; ++row) {
+      for (int64_t column = first; column < end; ++column) {
+        std::memcpy(dst + (column * turn.to_row + row) * kBytes,
+                    src + (row * turn.from_row + column) * kBytes, kBytes);
+      }
+    }
+  }
+}
+
+// For so many floats.
+Turned TogetherFor(int64_t floats) {
+  constexpr int64_t kFloat = sizeof(float);
+  switch (floats) {
+    case 2:
+      return TurnTogether<2 * kFloat>;
+    case 3:
+      return TurnTogether<3 * kFloat>;
+    case 4:
+      return TurnTogether<4 * kFloat>;
+    case 8:
+      return TurnTogether<8 * kFloat>;
+    default:
+      return nullptr;
+  }
+}
+
+// Takes the last axis from those of floats in another order, if they move together along it: the
+// floats of an item, which strides then count; 1 where there is no such axis.
+int64_t TakeTogether(std::vector<Axis>* axes, Kernels* kernels) {
+  if (axes->size() < 3 || axes->back().from != 1 || kernels->flat != nullptr) return 1;
+  const int64_t floats = axes->back().extent;
+  const Turned turned = TogetherFor(floats);
+  if (turned == nullptr) return 1;
+  kernels->turned = turned;
+  axes->pop_back();
+  for (Axis& axis : *axes) {
+    axis.from /= floats;
+    axis.to /= floats;
+  }
+  return floats;
+}
+
 // Nothing where kernels would find too little side by side.
-std::optional<Nest> NestOf(const memory::desc& src, const memory::desc& dst,
-                           const Kernels& kernels) {
+std::optional<Nest> NestOf(std::vector<Axis> axes, const Kernels& kernels, int64_t fewest_columns) {
   Nest nest;
-  std::vector<Axis> axes = AxesOf(src, dst);
   if (axes.empty()) return kernels.flat == nullptr ? std::nullopt : std::optional(nest);
   const Axis last = axes.back();
   axes.pop_back();
@@ -82,7 +131,7 @@ std::optional<Nest> NestOf(const memory::desc& src, const memory::desc& dst,
   }
   auto side =
       std::find_if(axes.begin(), axes.end(), [](const Axis& axis) { return axis.from == 1; });
-  if (side == axes.end() || side->extent < kFewestColumns || kernels.turned == nullptr) {
+  if (side == axes.end() || side->extent < fewest_columns || kernels.turned == nullptr) {
     return std::nullopt;
   }
   nest.columns = side->extent;
@@ -201,10 +250,20 @@ Kernels SelectKernels(Number src, Number dst) {
 bool Build(StepBuilder* b, const memory::desc& src, const memory::desc& dst) {
   const std::optional<Number> from = NumberOf(src), to = NumberOf(dst);
   if (!from || !to || !IsPlain(src) || !IsPlain(dst) || IsEmpty(src)) return false;
-  const Kernels kernels = SelectKernels(*from, *to);
+  Kernels kernels = SelectKernels(*from, *to);
   if (kernels.flat == nullptr && kernels.turned == nullptr) return false;
-  std::optional<Nest> nest = NestOf(src, dst, kernels);
+  std::vector<Axis> axes = AxesOf(src, dst);
+  const bool alike = *from == Number::kFloat && *to == Number::kFloat;
+  const int64_t together = alike ? TakeTogether(&axes, &kernels) : 1;
+  std::optional<Nest> nest = NestOf(std::move(axes), kernels, together > 1 ? 1 : kFewestColumns);
   if (!nest) return false;
+  if (together > 1) {
+    // Few columns are parts of lines of which the next blocks have the rest; oneDNN does as well by
+    // few rows.
+    if (nest->columns > nest->turn.rows) return false;
+    std::sort(nest->outer.begin(), nest->outer.end(),
+              [](const Axis& a, const Axis& b) { return a.from > b.from; });
+  }
   std::vector<MemoryArgument> arguments = {{0, Argument::Source::kValue, b->Id("src"), src},
                                            {0, Argument::Source::kValue, b->Id("dst"), dst}};
   std::vector<Role> roles;
@@ -215,8 +274,8 @@ bool Build(StepBuilder* b, const memory::desc& src, const memory::desc& dst) {
     roles.push_back(static_cast<Role>(role));
     arguments.push_back({0, Argument::Source::kValue, b->Id(name), b->Desc(name)});
   }
-  auto item = [](const memory::desc& desc) {
-    return static_cast<int64_t>(memory::data_type_size(desc.get_data_type()));
+  auto item = [&](const memory::desc& desc) {
+    return together * static_cast<int64_t>(memory::data_type_size(desc.get_data_type()));
   };
   if (b->Refuses(kernels.name)) return false;
   b->AddStage(std::make_unique<ConversionStage>(*std::move(nest), kernels,

@@ -15,7 +15,7 @@ namespace mxplan::conversion {
 
 // Adds the stage that converts src into dst by the step's scales and zero points; false, and
 // nothing done, where there are several of one side, layouts have blocks or gaps, or real numbers
-// keep their neighbours.
+// keep more than a few of their neighbours.
 bool Build(StepBuilder* b, const dnnl::memory::desc& src, const dnnl::memory::desc& dst);
 
 }  // namespace mxplan::conversion

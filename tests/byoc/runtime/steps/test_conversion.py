@@ -16,6 +16,7 @@ from tvm_mxplan.byoc.onednn import library
 from tvm_mxplan.core.element_types import numpy_type
 from tvm_mxplan.core.layout.layout import parse_layout
 from tvm_mxplan.core.program import program as ir
+from tvm_mxplan.execution.threads import with_threads
 
 U8, S8 = (0.0237, 121, "uint8"), (0.0311, -7, "int8")
 Numbers = tuple[float, int, str]
@@ -164,6 +165,18 @@ def test_real_numbers_of_another_type_in_another_order(
     shape: tuple[int, ...], src: str, dst: str, types: tuple[str, str]
 ) -> None:
     check_turn(shape, src, dst, *types)
+
+
+@pytest.mark.parametrize("together", [2, 3, 4, 8])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_few_floats_that_stay_together(together: int, threads: int) -> None:
+    """As those of a pixel that is shuffled."""
+    with with_threads(threads):
+        check_turn((2, 5, 9, 3, 31, together), "acebdf", "abcdef")
+        check_turn((1, 64, 40, together, 40, together), "acebdf", "abcdef")
+        check_turn((3, 40, together), "bac", "abc")
+    other = reorder((2, 5, 9, 3, 31, together), "abcdef", "acebdf")
+    assert not named(other).startswith("turn:"), "few rows"
 
 
 def test_floats_that_keep_their_neighbours_and_short_rows_are_left_to_onednn() -> None:
