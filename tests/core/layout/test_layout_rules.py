@@ -9,5 +9,5 @@ from tvm_mxplan.core.layout.layout_rules import Form, LayoutRules
 
 def test_a_library_that_states_nothing() -> None:
     rules = LayoutRules()
-    assert rules == LayoutRules(1, ("last", "blocked", "plain"), (), (), (), (), False, False)
+    assert rules == LayoutRules(1, ("last", "blocked", "plain"), (), (), (), (), (), False, False)
     assert set(rules.forms) == set(get_args(Form))
