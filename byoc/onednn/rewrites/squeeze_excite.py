@@ -18,7 +18,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Dim, Shape, is_static
 
 FUNCTIONS = frozenset(
-    ("relu", "clip", "clip_v2", "linear", "logistic", "swish", "tanh", "hardsigmoid", "hardswish")
+    ("relu", "clip", "clip_v2", "linear", "logistic", "swish", "tanh", "hardsigmoid", "hardswish", "elu")
 )
 """Functions that kernels of our own apply, alone (``byoc/runtime/onednn/post_ops``)."""
 _NONE = ("linear", 1.0, 0.0)

@@ -134,6 +134,7 @@ def cases() -> Iterator[Case]:
     table = ((30522, 768), "float32")
     yield Case("embedding", (table, ((1, 128), "int64")), lambda x, i: op.take(x, i, 0))
     for shape in IMAGES:
+        yield Case("mirrored edges", ((shape, "float32"),), _mirrored(shape))
         for method, mode in RESIZES:
             yield Case(f"resize, {method} {mode}", ((shape, "float32"),), _resize(shape, method, mode))
 
@@ -152,6 +153,12 @@ def cases() -> Iterator[Case]:
 
 def _sampled(method: str) -> Build:
     return lambda x, grid: relax.op.image.grid_sample(x, grid, method=method)
+
+
+def _mirrored(shape: Sequence[int]) -> Build:
+    """Padding by three pixels around images."""
+    places = [relax.const(np.pad(np.arange(extent), 3, mode="reflect")) for extent in shape[2:]]
+    return lambda x: relax.op.take(relax.op.take(x, places[0], 2), places[1], 3)
 
 
 def _slice(axis: int, begin: int, end: int, step: int) -> Build:

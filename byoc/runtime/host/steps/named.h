@@ -1,5 +1,6 @@
-// What the text of a step's attribute stands for.
-#pragma once
+// Values by the names that attributes of steps have for them.
+#ifndef TVM_MXPLAN_BYOC_RUNTIME_HOST_STEPS_NAMED_H_
+#define TVM_MXPLAN_BYOC_RUNTIME_HOST_STEPS_NAMED_H_
 
 #include <cstddef>
 #include <string>
@@ -27,3 +28,5 @@ T ValueOf(const Named<T> (&known)[kCount], const Step& step, const char* attribu
 }
 
 }  // namespace mxplan::host
+
+#endif  // TVM_MXPLAN_BYOC_RUNTIME_HOST_STEPS_NAMED_H_

@@ -23,7 +23,6 @@ using dnnl::memory;
 
 // Less is multiplied before another thread would have been woken.
 constexpr int64_t kProductsOfThread = 1 << 17;
-constexpr int64_t kMostTerms = 1 << 12;  // taps by output channels
 
 enum ArgumentIndex : size_t { kSrc, kDst, kWeights, kScratch, kRest };
 
@@ -131,7 +130,7 @@ bool ReadGeometry(StepBuilder* b, int64_t lanes, Convolution* c) {
   }
   if (!ReadPlaces(src, lanes, &c->src) || !ReadPlaces(dst, 1, &c->dst)) return false;
   c->stored = dst.get_padded_dims()[1];
-  return taps > 1 && taps * c->outputs <= kMostTerms;
+  return taps > 1;
 }
 
 std::vector<Kernel> KernelsHere() {

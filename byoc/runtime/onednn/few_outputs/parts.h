@@ -21,7 +21,7 @@ struct Parts {
 // Parts whose sums stay in cache, enough of them for the threads.
 Parts PartsOf(const Convolution& c, int64_t images, int64_t threads);
 
-// What tables of a convolution (kernels.h) point to.
+// The tables of a convolution (kernels.h), which points to them.
 struct Tables {
   std::vector<Tap> taps;
   std::vector<int64_t> ends, sums;

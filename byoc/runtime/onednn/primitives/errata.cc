@@ -51,8 +51,7 @@ const std::vector<Erratum>& Errata() {
        .found_by = "steps of training (GoogLeNet's data gradients in blocked layouts)",
        .remedy = Remedy::kEpilogueApart},
       // Sources of zeros are quick, and so are four channels: lanes behind the channels seem to
-      // hold
-      // subnormal numbers, which take a hundred cycles each.
+      // hold subnormal numbers, which take a hundred cycles each.
       {.name = "few-outputs-lanes",
        .implementation = "brgconv:avx2",
        .condition = {.kind = "convolution", .dst_channels = {.least = 1, .most = 3}},
