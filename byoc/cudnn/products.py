@@ -161,8 +161,11 @@ def in_groups(c: Composite, src: int, weights: int) -> int:
     turned = c.builder.permute(weights, (*range(last - 1), last, last - 1))
     filters = (wide // groups * columns, depth, 1, 1)
     operands = [
-        ("src", c.builder.reshape(src, (images, groups * depth, 1, 1))),
-        ("weights", c.builder.reshape(turned, (groups, *filters) if groups > 1 else filters)),
+        ("src", c.builder.plain(c.builder.reshape(src, (images, groups * depth, 1, 1)))),
+        (
+            "weights",
+            c.builder.plain(c.builder.reshape(turned, (groups, *filters) if groups > 1 else filters)),
+        ),
     ]
     attrs = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), groups)
     dtype = c.builder.values[src].dtype

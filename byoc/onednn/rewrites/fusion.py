@@ -46,6 +46,7 @@ from .norms import normalize_channels_last
 from .squeeze_excite import FUNCTIONS as _OWN_FUNCTIONS
 from .squeeze_excite import squeeze_and_excite
 from .transposes import copy_transposed
+from .turned_rows import turn_rows
 
 # oneDNN 3.2 takes at most 32 post-ops; long chains stop being one pass over registers well before.
 MAX_POST_OPS = 16
@@ -72,6 +73,8 @@ def fuse(
     put_before_views(graph)
     put_before_concats(graph)
     fold(graph)
+    if turn_rows(graph):
+        put_before_views(graph)  # residuals that are read in the order of a turned product's rows
     lower(graph, lambda step: integers.takes(graph, step))
     _fuse_steps(graph, integers, private)
     if cut_products(graph):

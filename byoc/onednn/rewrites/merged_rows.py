@@ -32,16 +32,22 @@ def _seen(graph: Graph, step: ir.Step, role: str, number: int) -> tuple[Shape, s
     """Shape and layout of an operand of the one product; None where it cannot be seen so."""
     value, whole = graph.values[number], graph.values[step.dst].shape
     shape, plain = value.shape, value.layout == plain_layout(len(value.shape))
+    if len(shape) > 1 and role != "weights" and (role == "src" or shape == whole):
+        return ((_product(shape[:-1]), shape[-1]), "ab") if plain else None
+    return seen_by_all_rows(role, value)
+
+
+def seen_by_all_rows(role: str, value: ir.Value) -> tuple[Shape, str] | None:
+    """Shape and layout of weights as one matrix, of another operand as one row; None where there are more."""
+    shape, layout = value.shape, parse_layout(value.layout)
     if len(shape) == 1:
         return shape, value.layout
-    alone = all(extent == 1 for extent in shape[:-2])
+    if layout.blocks or not all(extent == 1 for extent in shape[:-2]):
+        return None
     if role == "weights":
-        layout = parse_layout(value.layout)
         along = [axis for axis in layout.order if axis >= len(shape) - 2]
-        return (shape[-2:], "ab" if along == sorted(along) else "ba") if alone and not layout.blocks else None
-    if role == "src" or shape == whole:
-        return ((_product(shape[:-1]), shape[-1]), "ab") if plain else None
-    return (shape[-2:], "ab") if plain and alone and shape[-2] == 1 else None
+        return shape[-2:], "ab" if along == sorted(along) else "ba"
+    return (shape[-2:], "ab") if value.layout == plain_layout(len(shape)) and shape[-2] == 1 else None
 
 
 def _views(graph: Graph, step: ir.Step, seen: Sequence[tuple[Shape, str] | None]) -> list[int]:

@@ -4,7 +4,8 @@ Before   v1 = x seen as acbd;  v2 = binary mul(v1, s)
 After    v1 = x seen as acbd;  v3 = reorder(v1) abcd;  v2 = binary mul(v3, s)
 
 Matrix products read transposed operands as they stand, kernels of our own (attention, rotary places) those
-whose last axis is the innermost.
+whose last axis is the innermost.  Permuted rows are copied where one matrix multiplies all of them: oneDNN
+takes them for many products of few rows, which cost far more than a copy (``merged_rows``).
 Most other primitives of oneDNN 3.2 take any order of dimensions too, but compute nonsense from some: layer
 norm writes rows to the wrong places, PReLU and post-ops take the wrong elements of vectors, beyond their end
 even.  So they are given plain layouts, or channels last, which are what oneDNN is tested with.
@@ -18,6 +19,8 @@ from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.layout.layout import channels_last, parse_layout, plain_layout, same_bytes
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.operands import POST_OP, operands_of, reorder, with_operands
+
+from .merged_rows import seen_by_all_rows
 
 _BY_ROWS = (ir.Attention, ir.Rotary, ir.RmsNormalization)
 """Kinds that read rows where they stand."""
@@ -56,8 +59,10 @@ def _takes(graph: Graph, step: ir.Step, role: str, number: int) -> bool:
         return parse_layout(value.layout).order[-1] == len(value.shape) - 1
     if not isinstance(step.attrs, ir.MatMul):
         return False
-    # Weights that are contiguous along neither rows nor columns make a product reference code.
     rank = len(value.shape)
+    if role == "src" and not _is_common(value) and parse_layout(value.layout).order[-1] == rank - 1:
+        return seen_by_all_rows("weights", graph.values[step.operand("weights")]) is None  # else merge_rows
+    # Weights that are contiguous along neither rows nor columns make a product reference code.
     along = parse_layout(value.layout).order[-1] >= rank - 2
     return role == "src" or along or graph.constant(number) is not None
 

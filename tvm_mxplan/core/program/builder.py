@@ -1,18 +1,25 @@
 """``ProgramBuilder``: region programs written one value and one step at a time.
 
 A builder starts from plain layouts; stages after it refine them.  Views (reshape, transpose) cost no step:
-they are values that alias another one.
+they are values that alias the one whose bytes they are.  A reshape that joins dimensions which stand apart
+copies.  Where views behind it take them apart again, as heads of attention are, these see what was copied:
+
+Before   c = copy of x [50,2,768] seen as [2,50,768];  v = c seen as [100,768];  w = v seen as [2,50,12,64]
+After    w = x seen as [2,50,12,64], its layout bacd
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from ..layout.layout import permute_layout, plain_layout
+from ..layout.layout import permute_layout, plain_layout, same_bytes
+from ..layout.views import Seen, layout_through
 from . import program as ir
 from .dims import Dim, Expr, Shape
+from .graph import Graph
 from .operands import reorder
 
 
@@ -36,6 +43,7 @@ class ProgramBuilder:
         self._counts = {"input": 0, "output": 0}
         self._names: dict[str, int] = {}
         self._written_outputs: set[int] = set()
+        self._copied: dict[int, int] = {}  # what the copies for reshapes are of
         self.operator = ""
         self.library = ""
 
@@ -72,23 +80,41 @@ class ProgramBuilder:
         return f"{stem}{count}"
 
     def reshape(self, value: int, shape: Shape) -> int:
-        """``value`` seen with another shape; copied first where its layout is not plain."""
+        """``value`` seen with another shape; copied first where no layout says that."""
         source = self.values[value]
         if source.shape == shape:
             return value
-        if source.layout != plain_layout(len(source.shape)):
-            value = self.plain_copy(value)
-            source = self.values[value]
-        return self._add(
-            ir.Value(source.name, shape, source.dtype, "local", plain_layout(len(shape)), alias_of=value)
-        )
+        plain, seen = plain_layout(len(source.shape)), plain_layout(len(shape))
+        layout = layout_through(Seen(source.shape, plain), Seen(shape, seen), source.layout)
+        if layout is None:
+            copy = self.plain_copy(value)
+            self._copied[copy] = value
+            value, layout = copy, seen
+        return self._view(value, shape, layout)
 
     def permute(self, value: int, axes: Sequence[int]) -> int:
         """``value`` with its axes reordered: the same bytes under a permuted layout."""
         source = self.values[value]
         shape = tuple(source.shape[axis] for axis in axes)
-        layout = permute_layout(source.layout, axes)
-        return self._add(ir.Value(source.name, shape, source.dtype, "local", layout, alias_of=value))
+        return self._view(value, shape, permute_layout(source.layout, axes))
+
+    def _view(self, value: int, shape: Shape, layout: str) -> int:
+        """A view of the bytes of ``value``; of what was copied to them, where that can be seen so."""
+        root = self._root(value)
+        while root in self._copied:
+            source, plain = self._copied[root], plain_layout(len(self.values[root].shape))
+            seen = Seen(self.values[root].shape, plain), Seen(shape, layout)
+            through = layout_through(*seen, self.values[source].layout)
+            if through is None:
+                break
+            root, layout = self._root(source), through
+        name, dtype = self.values[value].name, self.values[root].dtype
+        return self._add(ir.Value(name, shape, dtype, "local", layout, alias_of=root))
+
+    def _root(self, value: int) -> int:
+        while self.values[value].alias_of >= 0:
+            value = self.values[value].alias_of
+        return value
 
     def align(self, value: int, rank: int) -> int:
         """``value`` with axes of extent 1 put in front until it has ``rank`` axes."""
@@ -96,8 +122,18 @@ class ProgramBuilder:
         return self.reshape(value, (1,) * (rank - len(shape)) + shape)
 
     def plain_copy(self, value: int) -> int:
+        """A copy in the plain layout, which views of it do not see around."""
         source = self.values[value]
         return self.step("reorder", ir.Reorder(), source.shape, [("src", value)], source.dtype)
+
+    def plain(self, value: int) -> int:
+        """``value``, or a copy where its bytes stand in another order than those of its plain layout."""
+        told = self.values[value]
+        return (
+            value
+            if same_bytes(told.layout, plain_layout(len(told.shape)), told.shape)
+            else self.plain_copy(value)
+        )
 
     def step(
         self,
@@ -156,9 +192,7 @@ class ProgramBuilder:
 
     def write_output(self, value: int, output: int) -> None:
         """Make ``output`` hold ``value``: without a copy where the bytes are the region's own."""
-        root = value
-        while self.values[root].alias_of >= 0:
-            root = self.values[root].alias_of
+        root = self._root(value)
         source, target = self.values[value], self.values[output]
         own = self.values[root].kind == "local" and source.layout == plain_layout(len(source.shape))
         taken = output in self._written_outputs
@@ -176,7 +210,13 @@ class ProgramBuilder:
         self.steps.append(reorder(self.unique("reorder"), value, output))
 
     def finish(self) -> ir.Program:
-        return ir.Program(self.name, tuple(self.values), tuple(self.steps), tuple(self.symbols))
+        """The program, without copies for reshapes that no step reads; values keep their numbers."""
+        graph = Graph(ir.Program(self.name, tuple(self.values), tuple(self.steps), tuple(self.symbols)))
+        for at, step in reversed(list(enumerate(self.steps))):
+            copies = isinstance(step.attrs, ir.Reorder) and step.dst in self._copied
+            if copies and self.values[step.dst].alias_of < 0 and not graph.is_read(step.dst):
+                graph.drop(at)
+        return replace(graph.program, steps=tuple(step for step in graph.steps if step))
 
 
 def _count(shape: Shape) -> Dim:

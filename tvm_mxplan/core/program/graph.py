@@ -63,6 +63,10 @@ class Graph:
         """The number of operands that are this value; one step may have several."""
         return self._reads[value]
 
+    def is_read(self, value: int) -> bool:
+        """True if a step reads a value, or sees it through views."""
+        return self.reads(value) > 0 or any(map(self.is_read, self._views.get(value, ())))
+
     def views(self, value: int) -> list[int]:
         """Values that alias this one directly."""
         return list(self._views.get(value, ()))

@@ -78,10 +78,16 @@ def test_one_matrix_that_varies_and_is_stored_by_columns() -> None:
     assert after.values[after.steps[-1].operand("weights")].layout == "ba" and kinds(after) == ["matmul"]
 
 
-def test_rows_that_are_not_in_order_stay_where_they_are() -> None:
+def test_rows_that_are_not_in_order_are_copied() -> None:
     b = Small((3, 5, 6), (5, 3, 9))
     after = fused(b, b.matmul(b.permute(b.inputs[0], (1, 0, 2)), 6))
-    assert shapes(after, "src") == [(3, 5, 9)]
+    assert kinds(after) == ["reorder", "matmul"] and shapes(after, "src") == [(15, 9)]
+
+
+def test_columns_that_stand_in_front_of_rows_stay_there() -> None:
+    b = Small((3, 5, 6), (3, 9, 5))
+    after = fused(b, b.matmul(b.permute(b.inputs[0], (0, 2, 1)), 6))
+    assert kinds(after) == ["matmul"] and shapes(after, "src") == [(3, 5, 9)]
 
 
 def test_what_is_added_in_place_is_left_alone() -> None:
