@@ -20,7 +20,7 @@ def moved(builder: ProgramBuilder, value: int, moves: list[Move]) -> int:
 
 
 def elements(builder: ProgramBuilder, value: int, held: dict[int, np.ndarray]) -> np.ndarray:
-    """What a value shows of inputs and of copies, by its layout alone."""
+    """The elements that a value shows of inputs and of copies, by its layout alone."""
     seen, root = builder.values[value], value
     while builder.values[root].alias_of >= 0:
         root = builder.values[root].alias_of
