@@ -175,3 +175,37 @@ def test_lrn_in_eight_operators_is_one():
     g = Graph()
     y = g.op("LRN", g.op("Relu", g.conv(g.input(1, 3, 7, 7), 3, 32)), size=5)
     check(g, y, steps={"convolution": 1, "lrn": 1}, reduction=27)
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+@pytest.mark.parametrize("samples_first", [True, False])
+def test_attention_whose_rows_are_places_before_samples(samples, samples_first):
+    """PyTorch's ``nn.MultiheadAttention``: rows are turned around it, heads joined with samples inside."""
+    places, heads, width = 7, 2, 32
+    g = Graph()
+    shape = (samples, places, heads * width) if samples_first else (places, samples, heads * width)
+    x = g.input(*shape)
+    rows = g.op("Transpose", x, perm=[1, 0, 2]) if samples_first else x
+    together = g.op("Add", g.op("MatMul", rows, g.constant(64, 192)), g.constant(192))
+    apart = g.op("Reshape", together, g.ints(places, samples, 3, heads * width))
+    apart = g.op("Transpose", g.op("Unsqueeze", apart, g.ints(0)), perm=[3, 1, 2, 0, 4])
+    apart = g.op("Squeeze", apart, g.ints(3))
+
+    def of_heads(at: int) -> str:
+        one = g.op("Gather", apart, g.constant(data=np.int64(at)), axis=0)
+        joined = g.op("Reshape", one, g.ints(places, samples * heads, width))
+        joined = g.op("Transpose", joined, perm=[1, 0, 2])
+        return g.op("Reshape", joined, g.ints(samples, heads, places, width))
+
+    query, key, value = map(of_heads, range(3))
+    scores = g.op("MatMul", query, g.op("Transpose", key, perm=[0, 1, 3, 2]))
+    weights = g.op("Softmax", g.op("Mul", scores, g.scalar(width**-0.5)), axis=-1)
+    seen = g.op("Transpose", g.op("MatMul", weights, value), perm=[2, 0, 1, 3])
+    seen = g.op("Reshape", seen, g.ints(places * samples, heads * width))
+    out = g.op("Gemm", seen, g.constant(64, 64), g.constant(64), transB=1)
+    out = g.op("Reshape", out, g.ints(places, samples, heads * width))
+    out = g.op("Transpose", out, perm=[1, 0, 2]) if samples_first else out
+    y = g.op("Softmax", g.op("Add", x, out), axis=-1)
+    report = check(g, y, steps={"matmul": 4, "attention": 1, "softmax": 1}, reduction=64)
+    # what attention wrote by samples is copied where what follows reads it by places
+    assert sum(len(region.reorders) for region in report.regions) == (samples > 1 and not samples_first)
