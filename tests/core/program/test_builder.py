@@ -116,3 +116,16 @@ def test_named_dimensions_are_seen_around_copies() -> None:
     assert builder.values[heads].layout == "cabd" and not builder.steps
     joined = builder.reshape(turned, (Expr("*", 5, n), 12))
     assert builder.values[joined].layout == "ab" and len(builder.steps) == 1
+
+
+def test_a_scalar_that_shares_its_bytes_with_another_result_is_copied_as_a_vector() -> None:
+    builder = ProgramBuilder("views")
+    x = builder.port("input", "x", (1, 1), "float32")
+    results = [builder.port("output", name, shape, "float32") for name, shape in (("y", (1, 1)), ("z", ()))]
+    y = builder.step("softmax", ir.Softmax("softmax", 1), (1, 1), [("src", x)])
+    builder.write_output(y, results[0])
+    builder.write_output(builder.reshape(y, ()), results[1])
+    program = builder.finish()
+    (copy,) = (step for step in program.steps if step.kind == "reorder")
+    read, written = (program.values[copy.operand(role)] for role in ("src", "dst"))
+    assert read.shape == written.shape == (1,) and written.alias_of == results[1]

@@ -209,6 +209,8 @@ class ProgramBuilder:
                 alias_of=output,
             )
             return
+        if not target.shape:  # no library copies tensors of rank 0
+            value, output = self.reshape(value, (1,)), self._view(output, (1,), plain_layout(1))
         self.steps.append(reorder(self.unique("reorder"), value, output))
 
     def finish(self) -> ir.Program:
