@@ -108,8 +108,6 @@ class ProgramBuilder:
             if through is None:
                 break
             root, layout = self._root(source), through
-        if same_bytes(layout, plain_layout(len(shape)), shape):
-            layout = plain_layout(len(shape))
         name, dtype = self.values[value].name, self.values[root].dtype
         return self._add(ir.Value(name, shape, dtype, "local", layout, alias_of=root))
 
