@@ -19,7 +19,6 @@ from tvm import relax
 
 from tvm_mxplan.core.program.builder import ProgramBuilder
 from tvm_mxplan.core.program.dims import Shape, Symbol, symbols_of
-from tvm_mxplan.core.program.graph import Graph
 from tvm_mxplan.core.program.program import Program, SymbolBinding
 from tvm_mxplan.errors import InternalError, MxplanError, UnsupportedError
 from tvm_mxplan.passes.relax_types import OPERATOR, dim_of, dtype_of, is_constant, shape_of
@@ -100,7 +99,7 @@ def translate_region(
     made = [values[result] for result in results if result in values] or several[fields[0]]
     for value, output in zip(made, outputs, strict=True):
         builder.write_output(value, output)
-    program = Graph(builder.finish()).finish()
+    program = builder.tidied()
     _check_bound(program)
     return program, builder.constants
 
@@ -120,7 +119,7 @@ def translate_composite(composite: relax.Function, table: Table) -> Program:
     for at, value in enumerate(made if isinstance(made, tuple) else (made,)):
         told = builder.values[value]
         builder.write_output(value, builder.port("output", f"output{at}", told.shape, told.dtype))
-    return Graph(builder.finish()).finish()
+    return builder.tidied()
 
 
 def _opened(

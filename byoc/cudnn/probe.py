@@ -12,7 +12,6 @@ from tvm_mxplan.byoc.composite import Composite
 from tvm_mxplan.byoc.translate import Table
 from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.builder import ProgramBuilder
-from tvm_mxplan.core.program.graph import Graph
 from tvm_mxplan.passes.relax_types import dtype_of, shape_of
 
 
@@ -43,4 +42,4 @@ def program_of(context: relax.transform.PatternCheckContext, row: str, table: Ta
             ):
                 inputs[arg]
     table[row](Composite(builder, inputs, definitions, context.matched_expr))
-    return Graph(builder.finish()).finish()
+    return builder.tidied()

@@ -159,14 +159,11 @@ def in_groups(c: Composite, src: int, weights: int) -> int:
     images = count * rows // groups if wide == groups else rows
     last = len(factor) - 1
     turned = c.builder.permute(weights, (*range(last - 1), last, last - 1))
-    filters = (wide // groups * columns, depth, 1, 1)
-    operands = [
-        ("src", c.builder.plain(c.builder.reshape(src, (images, groups * depth, 1, 1)))),
-        (
-            "weights",
-            c.builder.plain(c.builder.reshape(turned, (groups, *filters) if groups > 1 else filters)),
-        ),
-    ]
+    filters: tuple[int, ...] = (wide // groups * columns, depth, 1, 1)
+    if groups > 1:
+        filters = (groups, *filters)
+    seen = [("src", src, (images, groups * depth, 1, 1)), ("weights", turned, filters)]
+    operands = [(role, c.builder.plain(c.builder.reshape(value, shape))) for role, value, shape in seen]
     attrs = ir.Convolution((1, 1), (0, 0, 0, 0), (1, 1), groups)
     dtype = c.builder.values[src].dtype
     dst = c.builder.step("convolution", attrs, (images, wide * columns, 1, 1), operands, dtype)

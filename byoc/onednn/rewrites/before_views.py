@@ -16,7 +16,7 @@ import numpy as np
 
 from tvm_mxplan.byoc.elementwise import COMMUTATIVE
 from tvm_mxplan.byoc.rewrites.graph import Graph
-from tvm_mxplan.core.layout.layout import plain_layout
+from tvm_mxplan.core.layout.layout import plain_layout, same_bytes
 from tvm_mxplan.core.program import program as ir
 
 _MAKERS = (
@@ -63,7 +63,7 @@ class _Mover:
         own = result.kind == "local" and result.alias_of < 0
         if not own or result.shape != view.shape or result.dtype != viewed.dtype:
             return False
-        if view.layout != plain_layout(len(view.shape)) and self._is_viewed(step.dst):
+        if not _is_plain(view) and self._is_viewed(step.dst):
             return False  # what views the result takes it for plain
         operands = [ir.Operand("src", base)]
         if isinstance(step.attrs, ir.Binary):
@@ -74,7 +74,7 @@ class _Mover:
         made = graph.add_local(result.name, viewed.shape, viewed.dtype)
         graph.replace(at, replace(step, operands=(*operands, ir.Operand("dst", made))))
         graph.forget_views(base)
-        graph.alias(step.dst, made, layout=view.layout)
+        graph.alias(step.dst, made, layout="" if _is_plain(view) else view.layout)
         return True
 
     def _only_viewed_as(self, value: int) -> int | None:
@@ -95,19 +95,15 @@ class _Mover:
 
     def _is_viewed(self, value: int) -> bool:
         """True if views of ``value`` are read, or views of these, or show a result."""
-        left = self.graph.views(value)
-        while left:
-            view = left.pop()
-            if self.graph.reads(view) > 0 or self.graph.writer(view) is not None:
-                return True
-            left += self.graph.views(view)
-        return False
+        graph = self.graph
+        views = graph.seen_as(value)[1:]
+        return any(graph.reads(view) > 0 or graph.writer(view) is not None for view in views)
 
     def _seen_so(self, number: int, view: ir.Value, viewed: ir.Value) -> int | None:
         """The second operand for what is viewed; None where it has other numbers for other places."""
         value, rank = self.graph.values[number], len(viewed.shape)
-        plain = (view.layout, viewed.layout) == (plain_layout(len(view.shape)), plain_layout(rank))
-        if plain and (value.shape, value.layout) == (view.shape, view.layout):
+        plain = _is_plain(view) and _is_plain(viewed)
+        if plain and _is_plain(value) and value.shape == view.shape:
             return self.graph.add(replace(viewed, name=value.name, dtype=value.dtype, alias_of=number))
         array = self.graph.constant(number)
         if array is None:
@@ -119,3 +115,8 @@ class _Mover:
         if not plain or not last or not view.shape[-1] == viewed.shape[-1] == array.size:
             return None
         return self.graph.add_constant(np.reshape(array, (*(1,) * (rank - 1), -1)), name, dtype)
+
+
+def _is_plain(value: ir.Value) -> bool:
+    """Whether the bytes of ``value`` stand as in its plain layout, whatever extents of 1 do to its name."""
+    return same_bytes(value.layout, plain_layout(len(value.shape)), value.shape)

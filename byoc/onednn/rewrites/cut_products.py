@@ -66,7 +66,7 @@ def _pieces(graph: Graph, step: ir.Step) -> list[_Piece]:
     if "bias" in roles and not _is_row(graph.constant(step.operand("bias")), width):
         return []
     pieces: list[_Piece] = []
-    for seen in _seen_as(graph, step.dst):
+    for seen in graph.seen_as(step.dst):
         for at in graph.readers(seen):
             piece = _piece(graph, seen, at, width)
             if piece is None:
@@ -78,14 +78,6 @@ def _pieces(graph: Graph, step: ir.Step) -> list[_Piece]:
 
 def _is_row(bias: np.ndarray | None, width: int) -> bool:
     return bias is not None and bias.size == bias.shape[-1] == width
-
-
-def _seen_as(graph: Graph, value: int) -> list[int]:
-    """A value and all views of it."""
-    found = [value]
-    for number in found:
-        found += graph.views(number)
-    return found
 
 
 def _piece(graph: Graph, seen: int, at: int, width: int) -> _Piece | None:
@@ -121,7 +113,7 @@ def _piece(graph: Graph, seen: int, at: int, width: int) -> _Piece | None:
 def _layouts(graph: Graph, value: int, stored: str) -> dict[int, str] | None:
     """Layouts of a value and of its views where it is stored in another one; None where a view has none."""
     found = {value: stored}
-    for number in _seen_as(graph, value)[1:]:
+    for number in graph.seen_as(value)[1:]:
         view = graph.values[number]
         base = graph.values[view.alias_of]
         if view.alias_offset != 0:
@@ -160,6 +152,6 @@ def _cut(graph: Graph, at: int, step: ir.Step, pieces: list[_Piece]) -> None:
             graph.alias(slicing.dst, made, layout=stored)
             for number, layout in piece.layouts.items():
                 graph.values[number] = replace(graph.values[number], layout=layout)
-    for number in _seen_as(graph, step.dst):
+    for number in graph.seen_as(step.dst):
         graph.forget_views(number)
     graph.drop_into(at, names[0])

@@ -33,7 +33,7 @@ def _seen(graph: Graph, step: ir.Step, role: str, number: int) -> tuple[Shape, s
     value, whole = graph.values[number], graph.values[step.dst].shape
     shape, plain = value.shape, value.layout == plain_layout(len(value.shape))
     if len(shape) > 1 and role != "weights" and (role == "src" or shape == whole):
-        return ((_product(shape[:-1]), shape[-1]), "ab") if plain else None
+        return ((rows_of(shape), shape[-1]), "ab") if plain else None
     return seen_by_all_rows(role, value)
 
 
@@ -50,24 +50,32 @@ def seen_by_all_rows(role: str, value: ir.Value) -> tuple[Shape, str] | None:
     return (shape[-2:], "ab") if value.layout == plain_layout(len(shape)) and shape[-2] == 1 else None
 
 
+def view_of(graph: Graph, number: int, seen: tuple[Shape, str]) -> int:
+    """A view of an operand in a shape and a layout; itself if it is a vector, which all rows read alike."""
+    shape, layout = seen
+    value = graph.values[number]
+    if len(value.shape) == 1:
+        return number
+    return graph.add(value.inside(shape=shape, layout=layout, alias_of=number, alias_offset=0))
+
+
 def _views(graph: Graph, step: ir.Step, seen: Sequence[tuple[Shape, str] | None]) -> list[int]:
     """Views of all operands; a result with bytes of its own becomes a view instead."""
     views = []
     for (role, number), found in zip(operands_of(step), seen, strict=True):
         value = graph.values[number]
         shape, layout = found or (value.shape, value.layout)
-        if len(value.shape) == 1:
-            views.append(number)
-        elif role in ir.RESULT_ROLES and value.kind == "local" and value.alias_of < 0:
+        if role in ir.RESULT_ROLES and value.kind == "local" and value.alias_of < 0:
             views.append(graph.add(value.inside(shape=shape, layout=layout)))
             graph.alias(number, views[-1])
         else:
-            views.append(graph.add(value.inside(shape=shape, layout=layout, alias_of=number, alias_offset=0)))
+            views.append(view_of(graph, number, (shape, layout)))
     return views
 
 
-def _product(extents: Shape) -> Dim:
-    """All extents multiplied, the known ones first."""
+def rows_of(shape: Shape) -> Dim:
+    """The number of rows in all matrices of a shape, known extents multiplied first."""
+    extents = shape[:-1]
     known = [extent for extent in extents if isinstance(extent, int)]
     named = [extent for extent in extents if not isinstance(extent, int)]
     return product((*known, *named))

@@ -10,10 +10,8 @@ that attend with places in front of samples turn their rows there and back aroun
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tvm_mxplan.byoc.composite import product
 from tvm_mxplan.byoc.rewrites.graph import Graph
 from tvm_mxplan.core.layout.layout import parse_layout, plain_layout
 from tvm_mxplan.core.layout.views import Seen, layout_through
@@ -21,7 +19,7 @@ from tvm_mxplan.core.program import program as ir
 from tvm_mxplan.core.program.dims import Shape
 from tvm_mxplan.core.program.operands import operands_of, with_operands
 
-from .merged_rows import seen_by_all_rows
+from .merged_rows import rows_of, seen_by_all_rows, view_of
 
 _OPERANDS = {"src", "weights", "bias", "dst"}
 _ROWS_OF_ATTENTION = ("src", "key", "value")
@@ -72,6 +70,8 @@ def _rows(graph: Graph, src: int) -> _Rows | None:
     if at is None or copied.layout != plain_layout(len(copied.shape)) or copied.dtype != source.dtype:
         return None
     shape = (*source.shape[:at], value.shape[-1])
+    if rows_of(shape) != rows_of(value.shape):
+        return None  # a part of the rows
     plain = plain_layout(len(copied.shape)), plain_layout(len(shape))
     layout = layout_through(Seen(copied.shape, plain[0]), Seen(shape, plain[1]), source.layout)
     return _ordered(_Rows(copy.operand("src"), shape, layout)) if layout else None
@@ -105,7 +105,7 @@ def _turn(graph: Graph, at: int, step: ir.Step, rows: _Rows) -> bool:
         return False
     whole = Seen((*rows.shape[:-1], result.shape[-1]), plain_layout(len(rows.shape)))
     layouts: dict[int, str] = {}
-    for number in _seen_as(graph, step.dst):
+    for number in graph.seen_as(step.dst):
         value = graph.values[number]
         if graph.writer(number) is not None and number != step.dst:
             return False
@@ -124,18 +124,14 @@ def _shared(step: ir.Step) -> list[tuple[str, int]]:
 
 def _write(graph: Graph, at: int, step: ir.Step, rows: _Rows, layouts: dict[int, str]) -> None:
     """Puts the product of the rows as they stand in its place, and what sees its result over that."""
-    source, result, copy = graph.values[rows.value], graph.values[step.dst], graph.root(step.operand("src"))
-    count, width = product(rows.shape[:-1]), result.shape[-1]
-    made = graph.add_local(result.name, (count, width), result.dtype)
-    src = graph.add(
-        source.inside(shape=(count, rows.shape[-1]), layout="ab", alias_of=rows.value, alias_offset=0)
-    )
+    result, copy, count = graph.values[step.dst], graph.root(step.operand("src")), rows_of(rows.shape)
+    src = view_of(graph, rows.value, ((count, rows.shape[-1]), "ab"))
+    made = graph.add_local(result.name, (count, result.shape[-1]), result.dtype)
     numbers = {"src": src, "dst": made}
     for role, number in _shared(step):
-        value = graph.values[number]
-        shape, layout = seen_by_all_rows(role, value) or (value.shape, value.layout)
-        view = value.inside(shape=shape, layout=layout, alias_of=number, alias_offset=0)
-        numbers[role] = graph.add(view) if len(value.shape) > 1 else number
+        seen = seen_by_all_rows(role, graph.values[number])
+        assert seen is not None
+        numbers[role] = view_of(graph, number, seen)
     graph.replace(at, with_operands(step, [numbers[role] for role, _ in operands_of(step)]))
     for number, layout in layouts.items():
         value = graph.values[number]
@@ -144,12 +140,6 @@ def _write(graph: Graph, at: int, step: ir.Step, rows: _Rows, layouts: dict[int,
     writer = graph.writer(copy)
     if copy != graph.root(src) and writer is not None and not graph.is_read(copy):
         graph.drop(writer)
-
-
-def _seen_as(graph: Graph, value: int) -> Iterator[int]:
-    yield value
-    for view in graph.views(value):
-        yield from _seen_as(graph, view)
 
 
 def _may_stand_so(graph: Graph, number: int, layout: str) -> bool:

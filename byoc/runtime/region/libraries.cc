@@ -18,6 +18,11 @@ Libraries::Libraries(const Program& program, const Library& own) : libraries_({&
 
 PhysicalLayout Libraries::LayoutOf(const Dims& dims, const std::string& dtype,
                                    const std::string& tag) const {
+  if (dims.empty()) {  // one element, which stands alike for all of them
+    PhysicalLayout layout;
+    layout.bytes = layout.element_bytes = ElementBytes(dtype);
+    return layout;
+  }
   try {
     return own().LayoutOf(dims, dtype, tag);
   } catch (const Error&) {

@@ -285,3 +285,24 @@ def test_what_is_no_number_and_what_has_no_end(name: str) -> None:
     assert [region.backend for region in ex.report.regions] == ["mxplan_host"]
     given = SPECIAL.reshape(2, 5)
     np.testing.assert_array_equal(ex(given)[0].numpy(), getattr(np, name)(given))
+
+
+@pytest.mark.parametrize("scalar_first", [True, False])
+def test_a_scalar_beside_the_number_that_it_is(scalar_first: bool) -> None:
+    """The mean of one number is a view of it, and no step of the host library reads or writes it."""
+    rng = np.random.default_rng(3)
+    row, column = (rng.standard_normal(shape, np.float32) for shape in ((1, 70), (70, 1)))
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 70), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            product = builder.emit(relax.op.matmul(x, relax.const(column)))
+            results = [relax.op.mean(product, axis=[0, 1]), product]
+            tuple_ = builder.emit_output(relax.Tuple(results if scalar_first else results[::-1]))
+        builder.emit_func_output(tuple_)
+    ex = tvm_mxplan.compile(builder.get(), "dnnl, host, llvm")
+    assert "matmul" in kinds(ex) and not ex.report.kept
+    found = [result.numpy() for result in ex(row)]
+    assert sorted(one.shape for one in found) == [(), (1, 1)]
+    for one in found:
+        np.testing.assert_allclose(one.reshape(-1), (row @ column).reshape(-1), rtol=1e-5)

@@ -177,7 +177,7 @@ def test_lrn_in_eight_operators_is_one():
     check(g, y, steps={"convolution": 1, "lrn": 1}, reduction=27)
 
 
-@pytest.mark.parametrize("samples", [2, 3])
+@pytest.mark.parametrize("samples", [1, 3])
 @pytest.mark.parametrize("samples_first", [True, False])
 def test_attention_whose_rows_are_places_before_samples(samples, samples_first):
     """PyTorch's ``nn.MultiheadAttention``: rows are turned around it, heads joined with samples inside."""

@@ -129,11 +129,8 @@ class ProgramBuilder:
     def plain(self, value: int) -> int:
         """``value``, or a copy where its bytes stand in another order than those of its plain layout."""
         told = self.values[value]
-        return (
-            value
-            if same_bytes(told.layout, plain_layout(len(told.shape)), told.shape)
-            else self.plain_copy(value)
-        )
+        stands_so = same_bytes(told.layout, plain_layout(len(told.shape)), told.shape)
+        return value if stands_so else self.plain_copy(value)
 
     def step(
         self,
@@ -219,6 +216,10 @@ class ProgramBuilder:
             if copies and self.values[step.dst].alias_of < 0 and not graph.is_read(step.dst):
                 graph.drop(at)
         return replace(graph.program, steps=tuple(step for step in graph.steps if step))
+
+    def tidied(self) -> ir.Program:
+        """:meth:`finish`, without views that nothing reads either: later ones may see around them."""
+        return Graph(self.finish()).finish()
 
 
 def _count(shape: Shape) -> Dim:

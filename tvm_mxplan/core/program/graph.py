@@ -65,11 +65,18 @@ class Graph:
 
     def is_read(self, value: int) -> bool:
         """True if a step reads a value, or sees it through views."""
-        return self.reads(value) > 0 or any(map(self.is_read, self._views.get(value, ())))
+        return any(map(self.reads, self.seen_as(value)))
 
     def views(self, value: int) -> list[int]:
         """Values that alias this one directly."""
         return list(self._views.get(value, ()))
+
+    def seen_as(self, value: int) -> list[int]:
+        """``value`` and all that views it, at any depth; what is viewed in front of its views."""
+        found = [value]
+        for number in found:
+            found += self.views(number)
+        return found
 
     def root(self, value: int) -> int:
         """The value that owns the bytes of ``value``."""
